@@ -1,0 +1,3 @@
+# Copyright 2026 The omni_ros authors
+# SPDX-License-Identifier: Apache-2.0
+"""The `omni` command: one module a subcommand, imported only when that subcommand is called."""
