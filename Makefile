@@ -1,0 +1,28 @@
+# Copyright 2026 The omni_ros authors
+# SPDX-License-Identifier: Apache-2.0
+
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+# Two busy thread pools on two cores starve each other; waiting threads must sleep.
+export OMP_WAIT_POLICY := PASSIVE
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+
+.PHONY: help setup run test test-fast clean
+
+help:  ## show this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "make %-10s %s\n", $$1, $$2}'
+
+setup:  ## prepare .venv, build the package, write setup.bash
+	@$(PYTHON) tools/bootstrap.py
+
+run: setup  ## set up, then run the demonstration: the arm in the table-top world
+	@source ./setup.bash && omni demo
+
+test: setup  ## set up, then run every test
+	@source ./setup.bash && python -P -m pytest
+
+test-fast: setup  ## set up, then run the tests that need no ROS graph
+	@source ./setup.bash && python -P -m pytest -m "not graph and not slow"
+
+clean:  ## remove what setup made
+	rm -rf .venv build install log setup.bash

@@ -1,0 +1,103 @@
+# Copyright 2026 The omni_ros authors
+# SPDX-License-Identifier: Apache-2.0
+"""What every node's `main` shares: signals, spinning, an orderly end.
+
+rclpy's own SIGINT handler shuts the context down at once, after which nothing can be published. A
+robot's nodes must still say their last words (a hold command, a final status), so signals only set
+a flag here, and the node is wound up while its publishers still work.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+import traceback
+from typing import Callable
+
+import rclpy
+from lifecycle_msgs.msg import State
+from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
+from rclpy.lifecycle import LifecycleNode, TransitionCallbackReturn
+from rclpy.signals import SignalHandlerOptions
+
+#: Longest wait of the executor; a signal is noticed at the latest after this, seconds.
+POLL_S = 0.05
+
+
+def spin_until_signal(node, stop: threading.Event) -> None:
+    """Spin the node's callbacks in this thread until `stop` is set."""
+    executor = SingleThreadedExecutor()
+    executor.add_node(node)
+    try:
+        while not stop.is_set() and rclpy.ok():
+            executor.spin_once(timeout_sec=POLL_S)
+    except ExternalShutdownException:
+        pass
+    finally:
+        executor.remove_node(node)
+        executor.shutdown()
+
+
+def wind_down(node: LifecycleNode) -> None:
+    """Take a lifecycle node from wherever it is to finalized."""
+    state = node._state_machine.current_state[0]  # rclpy has no public getter before Kilted
+    if state == State.PRIMARY_STATE_ACTIVE:
+        node.trigger_deactivate()
+        state = node._state_machine.current_state[0]
+    if state == State.PRIMARY_STATE_INACTIVE:
+        node.trigger_cleanup()
+    if node._state_machine.current_state[0] != State.PRIMARY_STATE_FINALIZED:
+        node.trigger_shutdown()
+
+
+def run(make_node: Callable[[], LifecycleNode], argv: list | None = None) -> int:
+    """Run one node to its orderly end; exit status 0 after SIGINT or SIGTERM, 1 after an error.
+
+    Further signals while the node winds down are ignored: it is stopping already.
+    """
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    rclpy.init(args=argv if argv is not None else sys.argv,
+               signal_handler_options=SignalHandlerOptions.NO)
+    node = None
+    status = 0
+    try:
+        node = make_node()
+        node.stop_requested = stop
+        spin_until_signal(node, stop)
+    except Exception:  # noqa: BLE001 - the last place where it can be shown
+        traceback.print_exc()
+        status = 1
+    finally:
+        try:
+            if node is not None:
+                if isinstance(node, LifecycleNode):
+                    wind_down(node)
+                node.destroy_node()
+        except Exception:  # noqa: BLE001
+            traceback.print_exc()
+            status = 1
+        if rclpy.ok():
+            rclpy.shutdown()
+    return status
+
+
+def logged(callback: Callable) -> Callable:
+    """Wrap a transition callback: an exception becomes an ERROR in the log and FAILURE.
+
+    rclpy swallows exceptions in transition callbacks; without this a node that cannot be
+    configured says nothing about why. Configuration errors (ValueError, OSError) are shown as one
+    line, anything else with its traceback.
+    """
+    def wrapper(self, state):
+        try:
+            return callback(self, state) or TransitionCallbackReturn.SUCCESS
+        except (ValueError, OSError, ImportError) as error:
+            self.get_logger().error(f"{callback.__name__} failed: {error}")
+        except Exception:  # noqa: BLE001
+            self.get_logger().error(f"{callback.__name__} failed:\n{traceback.format_exc()}")
+        return TransitionCallbackReturn.FAILURE
+    wrapper.__name__ = callback.__name__
+    return wrapper
