@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent
 
 
 def read_version() -> str:
-    """Take the version from the package's text: importing it here could run more than a constant."""
+    """Take the version from the package's text, so that building needs none of its imports."""
     text = (ROOT / "omni_ros" / "__init__.py").read_text(encoding="utf-8")
     match = re.search(r'^__version__ = "([^"]+)"', text, re.MULTILINE)
     if match is None:

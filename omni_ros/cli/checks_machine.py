@@ -14,7 +14,7 @@ from omni_ros.telemetry import realtime as rt
 _MIB = 1 << 20
 _GIB = 1 << 30
 
-#: Docker gives 64 MiB; the DDS segments of a handful of nodes and one ring of camera images exceed it.
+#: Docker gives 64 MiB; the DDS segments of a few nodes and a ring of camera images exceed it.
 SMALL_SHM = 256 * _MIB
 
 #: The tick needs a core's worth of time to itself beside inference, rendering and drivers.
@@ -104,7 +104,7 @@ def realtime() -> Iterator[Finding]:
     if kernel == "PREEMPT_RT":
         yield Finding(section, "kernel", OK, "PREEMPT_RT")
     else:
-        fact = f"{kernel or 'not preemptible'}; no PREEMPT_RT, so a tick can be late by milliseconds"
+        fact = f"{kernel or 'not preemptible'}, not PREEMPT_RT: a tick can be late by milliseconds"
         yield Finding(section, "kernel", NOTE, fact, "`omni bench player` shows by how much")
 
 

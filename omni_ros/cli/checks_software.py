@@ -203,8 +203,9 @@ def world() -> Iterator[Finding]:
         return
     yield Finding(section, "mujoco", OK, package_version("mujoco") or "of unknown version")
     asked = os.environ.get("MUJOCO_GL", "")
-    # A desktop session draws through its screen; elsewhere a software or a GPU renderer is needed.
-    tries = [asked] if asked else [*(["glfw"] if os.environ.get("DISPLAY") else []), "egl", "osmesa"]
+    # A desktop session draws through its screen; elsewhere a GPU or a software renderer is needed.
+    screen = ["glfw"] if os.environ.get("DISPLAY") else []
+    tries = [asked] if asked else [*screen, "egl", "osmesa"]
     errors = []
     for name in tries:
         outcome = try_python(_RENDER, environment={"MUJOCO_GL": name})

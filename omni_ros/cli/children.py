@@ -73,7 +73,7 @@ def child_environment() -> dict[str, str]:
     paths = [os.path.abspath(path) for path in present.split(os.pathsep) if path]
     root = os.fspath(Path(omni_ros.__file__).resolve().parent.parent)
     if root not in paths:
-        paths.append(root)  # last: if this is a site-packages, it must not hide the standard library
+        paths.append(root)  # last: a site-packages must not hide the standard library
     return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
 
 

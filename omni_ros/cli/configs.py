@@ -7,6 +7,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import omni_ros
+from omni_ros.cli import UsageError
+
+#: The robot of the simulated world, for a machine that has no other.
+DEFAULT_ROBOT = "tabletop"
 
 
 def config_folder(package: Path | None = None) -> Path | None:
@@ -19,3 +23,38 @@ def config_folder(package: Path | None = None) -> Path | None:
     # A colcon build: PREFIX/lib/python3.x/site-packages/omni_ros beside PREFIX/share/omni_ros.
     candidates += [parent / "share" / "omni_ros" / "config" for parent in package.parents]
     return next((folder for folder in candidates if (folder / "robots").is_dir()), None)
+
+
+def robot_file(robot: str = "") -> Path:
+    """Return the path of a robot file.
+
+    :param robot: a path, or the name of a file below `robots/`; "" for DEFAULT_ROBOT.
+    :raises UsageError: there is no such file; the message lists those there are.
+    """
+    if robot.endswith((".yaml", ".yml")) or "/" in robot:
+        path = Path(robot)
+        if not path.is_file():
+            raise UsageError(f"there is no robot file {path}; give a path to one that is there")
+        return path
+    folder = config_folder()
+    files = [] if folder is None else sorted(folder.glob("robots/*.yaml"))
+    known = ", ".join(path.stem for path in files) or "none"
+    name = robot or DEFAULT_ROBOT
+    match = next((path for path in files if path.stem == name), None)
+    if match is None:
+        raise UsageError(f"there is no robot {name!r}; expected a path or one of: {known}")
+    return match
+
+
+def with_rate(robot: str, rate_hz: float, folder: Path) -> Path:
+    """Write a copy of a robot file whose player ticks at `rate_hz`; return its path."""
+    import yaml
+
+    source = robot_file(robot)
+    content = yaml.safe_load(source.read_text(encoding="utf-8"))
+    if not isinstance(content, dict):
+        raise UsageError(f"{source}: expected a mapping at the top, got {type(content).__name__}")
+    content["player"] = {**(content.get("player") or {}), "rate_hz": float(rate_hz)}
+    copy = folder / source.name
+    copy.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")
+    return copy

@@ -89,8 +89,8 @@ def format_table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     widths = [max(len(row[i]) for row in cells) for i in range(len(header))]
     lines = []
     for row in cells:
-        texts = [f"{cell:<{w}}" if i == 0 else f"{cell:>{w}}" for i, (cell, w) in enumerate(zip(row, widths))]
-        lines.append("  ".join(texts).rstrip())
+        cells_in_line = (f"{cell:{'>' if i else '<'}{widths[i]}}" for i, cell in enumerate(row))
+        lines.append("  ".join(cells_in_line))
     lines.insert(1, "  ".join("-" * w for w in widths))
     return "\n".join(lines)
 

@@ -1,0 +1,31 @@
+# Copyright 2026 The omni_ros authors
+# SPDX-License-Identifier: Apache-2.0
+"""`omni bench`: measure a part on this machine, next to a named baseline in the same run."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+
+#: What can be measured: a summary and the module with `add_arguments` and `run`.
+BENCHES = {
+    "player": (
+        "how late the player's ticks are, idle and beside busy processes (needs ROS 2)",
+        "omni_ros.cli.bench_player",
+    ),
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare one sub-subcommand a bench; their modules import nothing heavy at the top."""
+    benches = parser.add_subparsers(dest="bench", required=True, metavar="PART")
+    for name, (summary, module_name) in BENCHES.items():
+        module = importlib.import_module(module_name)
+        bench = benches.add_parser(name, help=summary, description=summary)
+        module.add_arguments(bench)
+        bench.set_defaults(run_bench=module.run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run the bench that was chosen."""
+    return arguments.run_bench(arguments)
