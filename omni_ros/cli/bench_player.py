@@ -27,7 +27,7 @@ from typing import Any
 
 from omni_ros.cli import UsageError
 from omni_ros.cli.children import child_environment
-from omni_ros.cli.configs import with_rate
+from omni_ros.cli.configs import robot_file, with_rate
 from omni_ros.cli.processes import busy_processes, cpu_seconds, find_descendant, stop_tree
 from omni_ros.cli.report import format_table, terminal_width, write
 from omni_ros.requirements import require
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--seconds", type=float, default=60.0, help="length of each window (default 60)")
     add("--rate", type=float, help="ticks a second (default: the robot file's)")
     add("--busy", type=int, default=2, help="busy processes when loaded (default 2)")
-    add("--robot", default="", help="robot file or name (default: the launch file's)")
+    add("--robot", default="", help="robot file or name (default: the simulated one)")
     add("--domain", type=int, help="ROS_DOMAIN_ID to use (default: one of its own)")
     add("--json", metavar="FILE", type=Path, help="write all figures to FILE as JSON")
 
@@ -63,22 +63,23 @@ def run(arguments: argparse.Namespace) -> int:
     # Set before rclpy starts: the graph must neither see nor disturb another robot's.
     os.environ["ROS_DOMAIN_ID"] = str(domain)
     os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
+    # Here, since `omni bench --help` needs neither numpy nor ROS.
+    from omni_ros.cli.player_probe import PlayerProbe
+    from omni_ros.robot import load_robot
+
     facts = provenance()
     conditions = []
     with tempfile.TemporaryDirectory(prefix="omni_bench_") as folder:
-        command = list(LAUNCH)
-        robot = arguments.robot
-        if arguments.rate is not None:
-            robot = os.fspath(with_rate(robot, arguments.rate, Path(folder)))
-        if robot:
-            command.append(f"robot:={robot}")
+        if arguments.rate is None:
+            robot = robot_file(arguments.robot)
+        else:
+            robot = with_rate(arguments.robot, arguments.rate, Path(folder))
+        rate = load_robot(robot).player.rate_hz
+        command = [*LAUNCH, f"robot:={robot.absolute()}"]
         with launched(command, Path(folder) / "launch.log") as (process, check_alive):
-            from omni_ros.cli.player_probe import PlayerProbe  # needs ROS, which is there now
-
             with PlayerProbe(check_alive) as probe:
                 say("waiting for the player to play ...")
                 probe.wait_until_playing(START_PATIENCE_S)
-                rate = arguments.rate or round(probe.measured_rate(SETTLE_S))
                 for busy in (0, arguments.busy):
                     name = f"{busy} busy processes" if busy else "idle"
                     say(f"measuring {arguments.seconds:g} s: {name} ...")

@@ -103,6 +103,7 @@ def _middleware(section: str, env: Mapping[str, str], prefixes: list[str]) -> It
             path.name
             for prefix in prefixes
             for path in Path(prefix).glob("share/ament_index/resource_index/rmw_typesupport/rmw_*")
+            if path.name != "rmw_implementation"  # only passes calls on to one of the others
         }
     )
     listed = ", ".join(available) or "none in the prefixes"

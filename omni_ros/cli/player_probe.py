@@ -77,17 +77,6 @@ class PlayerProbe:
             seen = f"its last status was: state {self._status.state}, {self._status.text!r}"
         raise RuntimeError(f"the player did not play within {timeout:g} s; {seen}")
 
-    def measured_rate(self, seconds: float) -> float:
-        """Return the player's ticks a second, by its own count and stamps."""
-        before = self.fresh_status()
-        self.spin(seconds)
-        after = self.fresh_status()
-        elapsed = _seconds(after.header.stamp) - _seconds(before.header.stamp)
-        ticks = after.ticks + after.ticks_missed - before.ticks - before.ticks_missed
-        if elapsed <= 0 or ticks <= 0:
-            raise RuntimeError(f"the player does not tick: {ticks} ticks in {elapsed:g} s")
-        return ticks / elapsed
-
     def reset_lateness(self, timeout: float = 10.0) -> Any:
         """Have the player forget the lateness so far; return its first status after that."""
         name = self._topic.rsplit("/", 1)[0] + "/" + RESET_SERVICE
@@ -136,7 +125,3 @@ class PlayerProbe:
 
     def _keep(self, message: Any) -> None:
         self._status = message
-
-
-def _seconds(stamp: Any) -> float:
-    return stamp.sec + stamp.nanosec * 1e-9

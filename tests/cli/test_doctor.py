@@ -74,11 +74,12 @@ def test_the_middleware_in_use_and_those_available_are_named(
     monkeypatch, tmp_path, everything_found
 ):
     answer(monkeypatch, Outcome(True, "rmw_fastrtps_cpp", ""))
-    prefix = prefix_with_rmw(tmp_path, "rmw_fastrtps_cpp", "rmw_cyclonedds_cpp")
+    names = ("rmw_fastrtps_cpp", "rmw_cyclonedds_cpp", "rmw_implementation")
+    prefix = prefix_with_rmw(tmp_path, *names)
     env = {"ROS_DISTRO": "jazzy", "AMENT_PREFIX_PATH": str(prefix)}
     found = by_subject(checks_software.ros(env))["rmw"]
     assert found.mark == OK
-    assert "rmw_fastrtps_cpp (default)" in found.fact and "rmw_cyclonedds_cpp" in found.fact
+    assert found.fact == "rmw_fastrtps_cpp (default); available: rmw_cyclonedds_cpp, rmw_fastrtps_cpp"
 
 
 def test_a_prefix_that_is_gone_is_a_problem(monkeypatch, tmp_path, everything_found):
