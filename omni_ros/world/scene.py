@@ -42,8 +42,9 @@ HOME_SPREAD = np.array([0.35, 0.12, 0.12, 0.15, 0.1, 0.05])
 #: Gripper angle at which the pads are parallel and just touch a cube; the fully closed stop
 #: (-0.17) is where their tips meet.
 GRIPPER_PARALLEL = 0.214
-#: A gripper angle wide enough to come down around a cube.
-GRIPPER_OPEN = 0.9
+#: A gripper angle wide enough to come down around a cube: fingertips 67 mm apart. Any wider and
+#: the jaw meets neighbouring blocks. Come down 6 mm off the cube on the fixed finger's side.
+GRIPPER_OPEN = 0.7
 
 BLOCK_COLOURS = {
     "red": (0.84, 0.15, 0.14),
@@ -218,7 +219,7 @@ def _arm() -> str:
             <geom type="cylinder" size="0.016 0.022" euler="1.5708 0 0" {_SERVO} mass="0.04"/>
             <geom type="cylinder" size="0.015 0.012" pos="0 0 -0.026" {_SHELL} mass="0.02"/>
             <body name="hand" gravcomp="1">
-              {_joint(4, "0 0 1")}
+              {_joint(4, "0 0 1", 'damping="0.25"')}
               {_hand()}
             </body>
           </body>
