@@ -15,42 +15,35 @@ import sys
 import threading
 import time
 
-import numpy as np
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from geometry_msgs.msg import Point
-from rcl_interfaces.msg import (
-    FloatingPointRange,
-    IntegerRange,
-    ParameterDescriptor,
-    SetParametersResult,
-)
+from rcl_interfaces.msg import SetParametersResult
 from rclpy.clock import Clock, ClockType
 from rclpy.lifecycle import LifecycleNode, TransitionCallbackReturn
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 from rclpy.qos_overriding_options import QoSOverridingOptions
-from rclpy.time import Time
 from rosgraph_msgs.msg import Clock as ClockMsg
 from sensor_msgs.msg import CameraInfo, Image, JointState
 from std_msgs.msg import Float64MultiArray
 from trajectory_msgs.msg import JointTrajectory
 
 from omni_ros.nodes._runtime import logged, run
+from omni_ros.nodes._support import time_message, to_ns
+from omni_ros.nodes._world_cameras import CameraThread
+from omni_ros.nodes._world_parameters import PARAMETERS, check
 from omni_ros.player.trajectory import TrajectoryPoint
 from omni_ros.srv import GetContacts, ResetWorld
 from omni_ros.world.arm import (
     CONTROL_PERIOD_S,
-    CONTROLLERS,
     FORWARD_POSITION,
     FORWARD_VELOCITY,
     JOINT_TRAJECTORY,
     ControlledArm,
 )
-from omni_ros.world.cameras import CameraRig, intrinsics
 from omni_ros.world.pacing import Divider, Pacer
-from omni_ros.world.scene import CAMERAS
 from omni_ros.world.simulation import Simulation
 
-#: How long a thread may take to end before that is reported, seconds.
+#: How long the physics may take to end before that is reported, seconds.
 JOIN_TIMEOUT_S = 2.0
 
 # Drivers publish reliably, so that both kinds of subscribers can listen.
@@ -72,75 +65,6 @@ CLOCK_QOS = QoSProfile(
     history=HistoryPolicy.KEEP_LAST,
     depth=1,
 )
-
-
-def _parameter(text: str, *, low=None, high=None, fixed: bool = True) -> ParameterDescriptor:
-    """Describe a parameter; `fixed` ones are read when the node starts and stay."""
-    descriptor = ParameterDescriptor(description=text, read_only=fixed)
-    if isinstance(low, int):
-        descriptor.integer_range = [IntegerRange(from_value=low, to_value=high, step=0)]
-    elif low is not None:
-        descriptor.floating_point_range = [
-            FloatingPointRange(from_value=low, to_value=high, step=0.0)
-        ]
-    return descriptor
-
-
-PARAMETERS = {
-    "image_width": (128, _parameter("Width of the images, pixels.", low=16, high=1920)),
-    "image_height": (128, _parameter("Height of the images, pixels.", low=16, high=1080)),
-    "image_rate": (
-        20.0,
-        _parameter("Images a second of each camera; 0 draws none.", low=0.0, high=120.0),
-    ),
-    "cameras": (list(CAMERAS), _parameter("Cameras to publish, of: front, wrist.")),
-    "antialias": (
-        False,
-        _parameter("Smooth edges, at three times the drawing time. Policies are trained without."),
-    ),
-    "joint_state_rate": (
-        100.0,
-        _parameter("Joint states a second; at most the 200 Hz of control.", low=1.0, high=200.0),
-    ),
-    "controller": (
-        JOINT_TRAJECTORY,
-        _parameter(f"The active controller, one of: {', '.join(CONTROLLERS)}."),
-    ),
-    "interpolate_from_desired_state": (
-        True,
-        _parameter(
-            "A trajectory that starts now starts from the commanded state, not the measured one. "
-            "As in ros2_control, where the default is false; position servos that follow with a "
-            "lag, as these do, stutter without it.",
-            fixed=False,
-        ),
-    ),
-    "cmd_timeout": (
-        0.0,
-        _parameter(
-            "Seconds after a trajectory's last point when the arm is told to stay where it was "
-            "measured; 0 never, as in ros2_control.",
-            low=0.0,
-            high=3600.0,
-            fixed=False,
-        ),
-    ),
-    "seed": (
-        0,
-        _parameter("Seed of the episode at configure.", low=0, high=2**62, fixed=False),
-    ),
-    "publish_clock": (
-        False,
-        _parameter("Publish /clock, and stamp everything with simulated time."),
-    ),
-    "clock_rate": (200.0, _parameter("/clock messages a second.", low=10.0, high=200.0)),
-    "real_time_factor": (
-        1.0,
-        _parameter(
-            "Simulated seconds a second; other than 1 needs publish_clock.", low=0.05, high=20.0
-        ),
-    ),
-}
 
 
 class WorldNode(LifecycleNode):
@@ -178,11 +102,11 @@ class WorldNode(LifecycleNode):
     @logged
     def on_configure(self, state) -> TransitionCallbackReturn:
         """Build the scene, draw each camera once, and create topics and services."""
-        self._check_parameters()
-        width, height = self._value("image_width"), self._value("image_height")
+        check(self._value)
+        self._simulated_time = self._value("publish_clock")
         simulation = Simulation(
-            width=width,
-            height=height,
+            width=self._value("image_width"),
+            height=self._value("image_height"),
             seed=self._value("seed"),
             antialias=self._value("antialias"),
         )
@@ -194,7 +118,7 @@ class WorldNode(LifecycleNode):
         )
         self._create_publishers()
         self._create_inputs()
-        self._cameras = CameraThread(self, simulation.model, (width, height))
+        self._cameras = CameraThread(simulation, self._camera_pubs)
         self._cameras.start()
         return super().on_configure(state)
 
@@ -234,26 +158,6 @@ class WorldNode(LifecycleNode):
         """Free everything, to be configured anew."""
         self._teardown()
         return super().on_error(state)
-
-    def _check_parameters(self) -> None:
-        if self._value("controller") not in CONTROLLERS:
-            raise ValueError(
-                f"controller is {self._value('controller')!r}; use one of {', '.join(CONTROLLERS)}"
-            )
-        unknown = [name for name in self._value("cameras") if name not in CAMERAS]
-        if unknown:
-            raise ValueError(f"unknown cameras {unknown}; the scene has {', '.join(CAMERAS)}")
-        self._simulated_time = self._value("publish_clock")
-        if not self._simulated_time and self._value("real_time_factor") != 1.0:
-            raise ValueError(
-                f"real_time_factor is {self._value('real_time_factor')} without publish_clock, "
-                "so the arm would not move at the speed its stamps say; set publish_clock true"
-            )
-        if self._value("use_sim_time") and not self._simulated_time:
-            raise ValueError(
-                "use_sim_time is true and publish_clock is false, so the world waits for a clock "
-                "that only it could give; set publish_clock true, or use_sim_time false"
-            )
 
     def _create_publishers(self) -> None:
         qos = QoSOverridingOptions.with_default_policies
@@ -372,7 +276,7 @@ class WorldNode(LifecycleNode):
                 joint_state = self._arm.joint_state() if joints.due(run_ns) else None
                 pose = self._arm.simulation.pose() if images.due(run_ns) else None
             if self._clock_pub is not None and clock.due(run_ns):
-                self._clock_pub.publish(ClockMsg(clock=_stamp(stamp_ns)))
+                self._clock_pub.publish(ClockMsg(clock=time_message(stamp_ns)))
             if pose is not None:
                 self._cameras.offer(stamp_ns, pose)
             if joint_state is not None:
@@ -380,7 +284,7 @@ class WorldNode(LifecycleNode):
 
     def _publish_joints(self, stamp_ns: int, joint_state) -> None:
         msg = JointState(name=list(self._arm.simulation.joint_names))
-        msg.header.stamp = _stamp(stamp_ns)
+        msg.header.stamp = time_message(stamp_ns)
         msg.position, msg.velocity, msg.effort = (
             array.array("d", values.tobytes()) for values in joint_state
         )
@@ -394,11 +298,11 @@ class WorldNode(LifecycleNode):
                 point.positions,
                 point.velocities,
                 point.accelerations,
-                point.time_from_start.sec * 1_000_000_000 + point.time_from_start.nanosec,
+                to_ns(point.time_from_start),
             )
             for point in msg.points
         ]
-        stamp_ns = Time.from_msg(msg.header.stamp).nanoseconds
+        stamp_ns = to_ns(msg.header.stamp)
         with self._lock:
             refusal = self._arm.on_trajectory(msg.joint_names, points, stamp_ns)
         self._warn(JOINT_TRAJECTORY, refusal)
@@ -429,7 +333,7 @@ class WorldNode(LifecycleNode):
     def _on_get_contacts(self, request, response):
         with self._lock:
             simulation = self._arm.simulation
-            response.stamp = _stamp(self._arm.now_ns)
+            response.stamp = time_message(self._arm.now_ns)
             response.touched = simulation.touched()
             response.tip = _point(simulation.tip())
             positions = simulation.block_positions()
@@ -473,87 +377,8 @@ class WorldNode(LifecycleNode):
         status.values = [KeyValue(key=key, value=str(value)) for key, value in values.items()]
         msg = DiagnosticArray(status=[status])
         now_ns = self._sim_ns if self._simulated_time else self._ros_now()
-        msg.header.stamp = _stamp(now_ns)
+        msg.header.stamp = time_message(now_ns)
         self._diagnostics_pub.publish(msg)
-
-
-class CameraThread:
-    """Draws and publishes the newest offered pose; one it never got to is dropped and counted."""
-
-    def __init__(self, node: WorldNode, model, size: tuple[int, int]) -> None:
-        self.published = 0
-        self.dropped = 0
-        self.render_s = 0.0
-        self._node = node
-        self._publishers = node._camera_pubs
-        self._rig = CameraRig(model, *size)
-        self._start_pose = node._arm.simulation.pose()
-        self._offered: tuple[int, np.ndarray] | None = None
-        self._condition = threading.Condition()
-        self._closing = False
-        self._ready = threading.Event()
-        self._error: Exception | None = None
-        self._thread = threading.Thread(target=self._run, name="world_cameras")
-        self._messages = {name: _camera_messages(name, *size) for name in self._publishers}
-
-    def start(self) -> None:
-        """Start, and wait until every camera has drawn once; raise what kept it from that."""
-        self._thread.start()
-        self._ready.wait()
-        if self._error is not None:
-            raise ValueError(
-                f"cameras cannot draw: {self._error}; install libosmesa6, set MUJOCO_GL=egl where "
-                "there is a GPU, or run without images (image_rate 0 and one camera)"
-            ) from self._error
-
-    def offer(self, stamp_ns: int, pose: np.ndarray) -> None:
-        """Hand over the pose of an instant to be drawn."""
-        with self._condition:
-            if self._offered is not None:
-                self.dropped += len(self._publishers)
-            self._offered = (stamp_ns, pose)
-            self._condition.notify()
-
-    def close(self) -> None:
-        """End the thread."""
-        with self._condition:
-            self._closing = True
-            self._condition.notify()
-        self._thread.join(JOIN_TIMEOUT_S)
-
-    def _run(self) -> None:
-        try:
-            for name, (image, _, pixels) in self._messages.items():
-                self._rig.draw_pose(self._start_pose, name, pixels)
-        except Exception as error:  # noqa: BLE001 - reported by start()
-            self._error = error
-            return
-        finally:
-            self._ready.set()
-        while True:
-            with self._condition:
-                while self._offered is None and not self._closing:
-                    self._condition.wait()
-                if self._closing:
-                    break
-                stamp_ns, pose = self._offered
-                self._offered = None
-            self._draw(_stamp(stamp_ns), pose)
-        self._rig.close()
-
-    def _draw(self, stamp, pose: np.ndarray) -> None:
-        for name, (image_pub, info_pub) in self._publishers.items():
-            image, info, pixels = self._messages[name]
-            image.header.stamp = stamp
-            info.header.stamp = stamp
-            if info_pub.get_subscription_count():
-                info_pub.publish(info)
-            if image_pub.get_subscription_count():  # drawing for nobody costs as much
-                begun = time.perf_counter()
-                self._rig.draw_pose(pose, name, pixels)
-                self.render_s += 0.1 * (time.perf_counter() - begun - self.render_s)
-                image_pub.publish(image)
-                self.published += 1
 
 
 class _Window:
@@ -586,25 +411,6 @@ class _Window:
         rises = {name: value - self._seen.get(name, 0) for name, value in counters.items()}
         self._seen.update(counters)
         return rises
-
-
-def _camera_messages(name: str, width: int, height: int):
-    """Return an Image, its CameraInfo, and the pixels of the former as an array to draw into."""
-    view = intrinsics(name, width, height)
-    image = Image(width=width, height=height, encoding="rgb8", step=3 * width)
-    data = array.array("B", bytes(3 * width * height))
-    image.data = data
-    info = CameraInfo(width=width, height=height, distortion_model="plumb_bob")
-    info.d = [0.0] * 5
-    info.k = view.matrix()
-    info.r = [1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0]
-    info.p = view.projection()
-    image.header.frame_id = info.header.frame_id = CAMERAS[name].frame_id
-    return image, info, np.frombuffer(data, dtype=np.uint8).reshape(height, width, 3)
-
-
-def _stamp(time_ns: int):
-    return Time(nanoseconds=time_ns).to_msg()
 
 
 def _point(position) -> Point:

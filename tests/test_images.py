@@ -166,7 +166,8 @@ def test_a_picture_with_odd_strides_can_be_written(picture):
 
 def test_mono8_is_written_as_rounded_luma():
     msg = SimpleNamespace()
-    images.fill(msg, np.array([[[255, 0, 0], [0, 255, 0], [0, 0, 255]]], np.uint8), encoding="mono8")
+    primaries = np.diag([255, 255, 255]).astype(np.uint8)[None]
+    images.fill(msg, primaries, encoding="mono8")
     assert list(msg.data) == [76, 150, 29]
 
 

@@ -80,7 +80,8 @@ def test_accelerations_make_it_a_quintic_that_meets_all_six_conditions():
     for knot in (start, end):
         sample = interpolate(start, end, knot.time_ns)
         got = [sample.position, sample.velocity, sample.acceleration]
-        np.testing.assert_allclose(got, [knot.position, knot.velocity, knot.acceleration], atol=1e-9)
+        wanted = [knot.position, knot.velocity, knot.acceleration]
+        np.testing.assert_allclose(got, wanted, atol=1e-9)
 
 
 def test_the_derivatives_of_every_order_are_those_of_the_path():
