@@ -43,7 +43,7 @@ class Lateness:
         seen = 0
         for index, number in enumerate(self._bins):
             seen += number
-            if seen >= rank:
+            if seen >= rank and index < _SIZE - 1:
                 return min(_upper_edge_ns(index), self.max_ns)
         return self.max_ns
 

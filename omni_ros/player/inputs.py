@@ -1,0 +1,108 @@
+# Copyright 2026 The omni_ros authors
+# SPDX-License-Identifier: Apache-2.0
+"""What the player knows of the outside: measured joints, and the sources of chunks."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Sequence
+
+import numpy as np
+
+from omni_ros.robot import Robot
+
+#: More sources than this at once are a fault; the one not heard for longest is forgotten.
+_MOST_SOURCES = 16
+
+
+class Measured:
+    """Joint positions as measured, when, and whether they have stopped changing."""
+
+    def __init__(self, robot: Robot) -> None:
+        """Reserve memory for the joints of `robot`."""
+        n = len(robot.joints)
+        self.position = np.full(n, math.nan)
+        self._times_ns = np.zeros(n, dtype=np.int64)
+        self._index = {name: index for index, name in enumerate(robot.joint_names)}
+        self._window_ns = round(robot.player.still_window_s * 1e9)
+        # Slower than the still speed over the window: servos report in steps, so velocities
+        # from neighbouring samples would never be zero.
+        self._wander = robot.player.still_speed * robot.velocity * robot.player.still_window_s
+        self._still_at = np.full(n, math.nan)
+        self._still_since_ns = 0
+        self.complete = False
+
+    def update(
+        self, names: Sequence[str], positions: Sequence[float], stamp_ns: int, now_ns: int
+    ) -> None:
+        """Take a JointState; unknown names, missing or non-finite positions are passed over.
+
+        The age counts from the stamp; from reception where the stamp is 0 or in the future.
+        """
+        time_ns = stamp_ns if 0 < stamp_ns <= now_ns else now_ns
+        for name, position in zip(names, positions):
+            index = self._index.get(name)
+            if index is None or not math.isfinite(position) or time_ns < self._times_ns[index]:
+                continue
+            self.position[index] = position
+            self._times_ns[index] = time_ns
+        if not self.complete:
+            self.complete = bool(np.isfinite(self.position).all())
+        moved = ~(np.abs(self.position - self._still_at) <= self._wander)
+        if moved.any():
+            self._still_at[:] = self.position
+            self._still_since_ns = now_ns
+
+    def still(self, now_ns: int) -> bool:
+        """True if no joint has moved for the still window."""
+        return self.complete and now_ns - self._still_since_ns >= self._window_ns
+
+    def age_s(self, now_ns: int) -> float:
+        """Age of the joint measured longest ago, seconds; NaN before all were measured."""
+        if not self.complete:
+            return math.nan
+        return (now_ns - int(self._times_ns.min())) * 1e-9
+
+    def rebase(self, now_ns: int) -> None:
+        """Count ages anew after a jump of the clock."""
+        self._times_ns[:] = now_ns
+        self._still_since_ns = now_ns
+
+
+@dataclass
+class Source:
+    """A source of chunks: its last chunk id, last heartbeat, and whether its process ended."""
+
+    last_id: int = -1
+    beat_ns: int | None = None
+    exited: bool = False
+
+
+class Sources:
+    """Sources by name; of bounded number."""
+
+    def __init__(self) -> None:
+        self._sources: dict[str, Source] = {}
+
+    def get(self, name: str) -> Source:
+        """Return the source, new if not known."""
+        source = self._sources.pop(name, None) or Source()
+        self._sources[name] = source  # last in order: heard most recently
+        if len(self._sources) > _MOST_SOURCES:
+            del self._sources[next(iter(self._sources))]
+        return source
+
+    def beat_age_s(self, name: str, now_ns: int) -> float:
+        """Age of the last heartbeat, seconds; NaN if the source never beat."""
+        source = self._sources.get(name)
+        if source is None or source.beat_ns is None:
+            return math.nan
+        return (now_ns - source.beat_ns) * 1e-9
+
+    def rebase(self, now_ns: int) -> None:
+        """Count ages and ids anew after a jump of the clock."""
+        for source in self._sources.values():
+            source.last_id = -1
+            if source.beat_ns is not None:
+                source.beat_ns = now_ns

@@ -1,0 +1,544 @@
+# Copyright 2026 The omni_ros authors
+# SPDX-License-Identifier: Apache-2.0
+"""The action player: chunks in, one safe command a tick out.
+
+Free of ROS. Times are int nanoseconds of ROS time; all methods are to be called from one thread.
+How it decides where the message definitions leave it open:
+
+- STALE brakes from the first tick that notices, forgets all chunks and lets go of the source. It
+  resumes by itself with the first good chunk, of any source, that is not older than what was
+  played before; a chunk that comes while the arm still brakes is played by wall clock, one that
+  comes at rest from its row 0, both through the ramp.
+- A source that beat once must go on beating; with require_heartbeat one that never did is refused.
+  After its process ended only a new heartbeat lets it in again. When a heartbeat is lost or
+  a process ends its chunk ids may start anew (it may be another process); order then still holds
+  by the observation stamps.
+- A trip outlives deactivation: only a reset clears it. A reset needs the cool-down since the
+  trip (asking for the stop again restarts it), the arm at rest and the stop no longer asked for.
+  Chunks that were decided from observations before the reset are refused.
+- NaN in a chunk trips, whatever source it came from: something on the topic is broken.
+- A jump of the clock forgets chunks, never trips, and makes a moving arm brake and wait for the
+  next chunk. It cannot be told from a pause of the process of the same length; both are safe.
+- In joint_trajectory output a controller follows the last message through missed ticks, and so
+  does the player's idea of where the arm is. Forward controllers stand still, and so does it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Sequence
+
+import numpy as np
+
+from omni_ros.player.chunk import Chunk, Refusal
+from omni_ros.player.command import Command, Counters, PlayerStatusData
+from omni_ros.player.inputs import Measured, Sources
+from omni_ros.player.limiter import Limiter, Motion
+from omni_ros.player.reasons import ControlMode, Reason, State
+from omni_ros.player.schedule import LeadIn, Plan, Schedule
+from omni_ros.player.watchdog import Ages, describe, stale
+from omni_ros.robot import Robot
+
+_MOVING = (State.RAMPING_IN, State.PLAYING)
+#: Velocity output: seconds in which the estimated position is drawn to the measured one.
+_ESTIMATE_S = 0.25
+
+
+class Player:
+    """Plays chunks at a fixed rate behind a limiter and a watchdog."""
+
+    def __init__(self, robot: Robot) -> None:
+        """Reserve everything; raises ValueError if the robot's limits make stops endless."""
+        self.robot = robot
+        self.config = robot.player
+        self.counters = Counters()
+        self.state = State.INACTIVE
+        self.trip_reason = Reason.NONE
+        self.source = ""
+        self.last_refusal: Refusal | None = None
+        self._period_ns = self.config.period_ns
+        self._limiter = Limiter(robot)
+        self._span_ns = round(self._limiter.span_s * 1e9)
+        self._lookahead = self.config.lookahead if self.config.output == "joint_trajectory" else 1
+        offsets = np.array([-self._span_ns, 0, self._span_ns], dtype=np.int64)
+        steps = np.arange(self._lookahead, dtype=np.int64) * self._period_ns
+        self._offsets = (steps[:, None] + offsets).ravel()
+        self._measured = Measured(robot)
+        self._sources = Sources()
+        self._schedule = Schedule(self.config)
+        wide = robot.upper - robot.lower
+        self._row_low, self._row_high = robot.lower - wide, robot.upper + wide
+        if self.config.velocity_mode:
+            self._row_low, self._row_high = -10.0 * robot.velocity, 10.0 * robot.velocity
+        self._resume_tolerance = self.config.resume_tolerance * wide
+        self._reasons: tuple[Reason, ...] = ()  # why STALE, as long as it lasts
+        self._waiting_for = Reason.NONE
+        self._stop_asked = False
+        self._leaving = False
+        self._said_rest = False  # leaving: a command at rest has gone out
+        self._was_holding = False
+        self._trip_ns = 0
+        self._not_before_ns = 0  # observations older than this came before the last reset
+        self._last_stamp_ns = 0
+        self._last_tick_ns: int | None = None
+        self._ahead: list[Motion] = []
+        self._ramp_start_ns = 0
+        self._ramp_from = np.zeros(len(robot.joints))
+        self._rebased = True
+
+    @property
+    def at_rest(self) -> bool:
+        """True if the command does not move (or there is none)."""
+        motion = self._limiter.motion
+        return motion is None or motion.at_rest
+
+    # Inputs
+
+    def on_joint_state(
+        self,
+        names: Sequence[str],
+        positions: Sequence[float],
+        velocities: Sequence[float],
+        stamp_ns: int,
+        now_ns: int,
+    ) -> None:
+        """Take a measurement in topic units; it may hold some of the joints, and others."""
+        self._measured.update(names, positions, stamp_ns, now_ns)
+
+    def on_heartbeat(self, source: str, now_ns: int, period_ns: int = 0) -> None:
+        """Take a sign of life of a source. Beats of a process known to be dead must not come."""
+        entry = self._sources.get(source)
+        entry.beat_ns = now_ns
+        entry.exited = False
+
+    def on_source_exit(self, source: str, now_ns: int) -> None:
+        """Take the news that the process of a source ended."""
+        entry = self._sources.get(source)
+        entry.exited, entry.beat_ns, entry.last_id = True, None, -1
+        if source == self.source and self.state in _MOVING:
+            self._go_stale((Reason.HEARTBEAT_LOST,))
+
+    def on_chunk(self, chunk: Chunk | Refusal, now_ns: int) -> Refusal | None:
+        """Take a parsed chunk; returns why if it is refused, else None."""
+        self.counters.chunks_received += 1
+        refusal = chunk if isinstance(chunk, Refusal) else self._judge(chunk, now_ns)
+        if refusal is None:
+            self._accept(chunk, now_ns)
+            return None
+        self.counters.refused[refusal.reason] += 1
+        self.last_refusal = refusal
+        if refusal.reason is Reason.NON_FINITE and self.state is not State.INACTIVE:
+            self._trip(Reason.NON_FINITE, now_ns)
+        return refusal
+
+    def protective_stop(self, active: bool, now_ns: int) -> None:
+        """Ask for a stop (latched), or say that it is no longer asked for (reset still needed)."""
+        self._stop_asked = active
+        if active:
+            self._trip(Reason.PROTECTIVE_STOP, now_ns)
+
+    def reset(self, now_ns: int) -> tuple[bool, str]:
+        """Clear a trip; returns whether, and why not, in plain words."""
+        if self.trip_reason is Reason.NONE:
+            return True, "nothing to reset: the player is not tripped"
+        since = (now_ns - self._trip_ns) * 1e-9
+        if since < self.config.reset_cooldown_s:
+            return False, (
+                f"refused: tripped {since:.3f} s ago, wait {self.config.reset_cooldown_s:g} s"
+            )
+        if self._stop_asked:
+            return False, "refused: the protective stop is still asked for; release it first"
+        if not self.at_rest:
+            return False, "refused: the arm is still braking; try again when it stands"
+        cleared, self.trip_reason = self.trip_reason, Reason.NONE
+        self._schedule.clear()
+        self._not_before_ns = now_ns
+        if self.state is State.TRIPPED:
+            self.state = State.HOLDING
+        return True, f"reset of {cleared.name}; waiting for a chunk from an observation after now"
+
+    def activate(self, now_ns: int) -> None:
+        """Begin: wait for clock and joints, then hold where the arm is."""
+        if self.state is State.INACTIVE:
+            self._start_anew()
+            self.state = State.WAITING
+
+    def deactivate(self, now_ns: int) -> None:
+        """Brake to rest. Go on ticking until `state` is INACTIVE, one tick after standing."""
+        if self.state is State.INACTIVE:
+            return
+        if self._limiter.motion is None:
+            self.state = State.INACTIVE
+            return
+        self._leaving = True
+        if self.state is not State.TRIPPED:
+            self._go_stale((Reason.SHUTDOWN,))
+
+    def on_clock_jump(self, now_ns: int) -> None:
+        """Forget what was timed by the old clock; nothing is stale because of the jump."""
+        self._measured.rebase(now_ns)
+        self._sources.rebase(now_ns)
+        self._last_stamp_ns = self._not_before_ns = 0
+        self._last_tick_ns = None
+        self._trip_ns = now_ns
+        self._ramp_start_ns = now_ns
+        if self.state in _MOVING:
+            self._go_stale((Reason.CLOCK_JUMP,))
+
+    # The tick
+
+    def tick(self, now_ns: int) -> Command | None:
+        """Return the command for one period from now, or None if nothing is to be commanded."""
+        if self.state is State.INACTIVE:
+            return None
+        self.counters.ticks += 1
+        missed = self._pass_time(now_ns)
+        if self.state is State.WAITING and not self._ready(now_ns):
+            return None
+        if self._said_rest:
+            self._start_anew()
+            self.state = State.INACTIVE
+            return None
+        self._catch_up(missed or 0)
+        self._watch(now_ns)
+        motion = self._move(now_ns)
+        self._said_rest = self._leaving and motion.at_rest
+        return self._command(motion, (missed or 0) + 1)
+
+    def _pass_time(self, now_ns: int) -> int | None:
+        """Return how many ticks were missed; None on the first tick and after a jump."""
+        last, self._last_tick_ns = self._last_tick_ns, now_ns
+        if last is None or last <= 0:
+            return None
+        passed = now_ns - last
+        if passed < 0 or passed * 1e-9 > self.config.clock_jump_s:
+            self.on_clock_jump(now_ns)
+            self._last_tick_ns = now_ns
+            return None
+        missed = max(round(passed / self._period_ns) - 1, 0)
+        self.counters.ticks_missed += missed
+        return missed
+
+    def _ready(self, now_ns: int) -> bool:
+        """Leave WAITING once there is a clock and a fresh measurement of all joints."""
+        self._waiting_for = Reason.NONE
+        if now_ns <= 0:
+            self._waiting_for = Reason.NO_CLOCK
+        elif not self._measured.complete:
+            self._waiting_for = Reason.NO_JOINT_STATE
+        elif self._measured.age_s(now_ns) > self.config.joint_state_timeout_s:
+            self._waiting_for = Reason.JOINT_STATE_STALE
+        if self._waiting_for is not Reason.NONE:
+            return False
+        self._limiter.rest_at(self._measured.position)
+        self._rebased = True
+        self.state = State.HOLDING
+        if self.trip_reason is not Reason.NONE:
+            self.state = State.TRIPPED
+        return True
+
+    def _catch_up(self, missed: int) -> None:
+        if missed and self.config.output == "joint_trajectory":
+            for _ in range(min(missed, self._limiter.periods + self._lookahead)):
+                motion = self._ahead.pop(0) if self._ahead else None
+                self._limiter.motion = motion or self._limiter.stop(self._limiter.motion)
+        if self.config.velocity_mode:
+            share = 1.0 if self.at_rest else min(1.0, self.config.period_s / _ESTIMATE_S)
+            self._limiter.shift(share * (self._measured.position - self._limiter.motion.p))
+
+    def _watch(self, now_ns: int) -> None:
+        reasons = stale(self._ages(now_ns), self.config)
+        if self.state in _MOVING:
+            plan = self._schedule.newest
+            if now_ns + self._period_ns > self._schedule.end_ns:
+                reasons.append(Reason.CHUNK_STALE if plan.cut_by_life else Reason.STARVED)
+            if reasons:
+                self._go_stale(tuple(reasons))
+        elif self.state is State.HOLDING and reasons:
+            self._was_holding = True
+            self._reasons = tuple(reasons)
+            self.state = State.STALE
+        elif self.state is State.STALE and self._was_holding and not reasons:
+            self.state = State.HOLDING
+
+    def _move(self, now_ns: int) -> Motion:
+        """Choose the next command and the setpoints after it."""
+        limiter = self._limiter
+        limiter.reasons[:] = Reason.NONE
+        self._ahead = []
+        if self.state not in _MOVING:
+            limiter.motion = limiter.stop(limiter.motion)
+            return limiter.motion
+        self._schedule.prune(now_ns - self._span_ns)
+        times = now_ns + self._offsets
+        targets = self._ramp(times, self._schedule.sample(times))
+        follow = limiter.follow_velocity if self.config.velocity_mode else limiter.follow
+        limiter.motion = last = follow(limiter.motion, targets[:3])
+        for step in range(1, self._lookahead):
+            if now_ns + (step + 1) * self._period_ns > self._schedule.end_ns:
+                break
+            last = follow(last, targets[3 * step : 3 * step + 3], ahead=True)
+            self._ahead.append(last)
+        return limiter.motion
+
+    def _ramp(self, times_ns: np.ndarray, targets: np.ndarray) -> np.ndarray:
+        """Ease in from where the arm came to rest."""
+        if self.state is not State.RAMPING_IN:
+            return targets
+        length_ns = self.config.ramp_in_s * 1e9
+        since = times_ns - self._ramp_start_ns
+        if since[0] >= length_ns:
+            self.state = State.PLAYING
+            return targets
+        s = np.clip(since / length_ns, 0.0, 1.0)[:, None]
+        return self._ramp_from + s * s * s * (10.0 + s * (6.0 * s - 15.0)) * (
+            targets - self._ramp_from
+        )
+
+    def _command(self, motion: Motion, periods: int) -> Command:
+        limiter = self._limiter
+        reasons = limiter.reasons.copy()
+        reasons[limiter.outside()] = Reason.OUT_OF_LIMITS
+        for reason in set(reasons.tolist()):
+            if reason:
+                self.counters.limited[reason] += 1
+        last = self._ahead[-1] if self._ahead else motion
+        rows = _stop_rows(last)
+        n = len(motion.p)
+        command = Command(
+            position=motion.p,
+            velocity=motion.v,
+            acceleration=motion.a,
+            ahead_position=np.array([m.p for m in self._ahead]).reshape(-1, n),
+            ahead_velocity=np.array([m.v for m in self._ahead]).reshape(-1, n),
+            tail_position=last.stop_p[:, :rows].T,
+            tail_velocity=last.stop_v[:, :rows].T,
+            joint_reasons=reasons,
+            periods=periods,
+            rebased=self._rebased,
+        )
+        self._rebased = False
+        self.counters.commands += 1
+        return command
+
+    # Decisions
+
+    def _judge(self, chunk: Chunk, now_ns: int) -> Refusal | None:
+        """Return why a chunk is not to be played now, or None."""
+
+        def refuse(reason: Reason, text: str) -> Refusal:
+            words = f"chunk {chunk.chunk_id} of {chunk.source!r}: {text}"
+            return Refusal(reason, words, chunk.source, chunk.chunk_id)
+
+        config = self.config
+        if self.state is State.INACTIVE or self._leaving:
+            return refuse(Reason.SHUTDOWN, "the player is not active")
+        if self.state is State.WAITING:
+            return refuse(
+                self._waiting_for or Reason.NO_JOINT_STATE, "the player is still waiting"
+            )
+        if self.state is State.TRIPPED:
+            return refuse(self.trip_reason, "the player is tripped; reset it first")
+        if (chunk.control_mode is ControlMode.VELOCITY) != config.velocity_mode:
+            return refuse(
+                Reason.BAD_MODE, f"mode {chunk.control_mode.name}, output is {config.output}"
+            )
+        if chunk.values.ndim != 2 or chunk.values.shape[1] != len(self.robot.joints):
+            return refuse(Reason.BAD_SHAPE, f"values have shape {chunk.values.shape}")
+        if not np.isfinite(chunk.values).all():
+            return refuse(Reason.NON_FINITE, "values are NaN or infinite")
+        if self.source and chunk.source != self.source:
+            return refuse(Reason.FOREIGN_SOURCE, f"{self.source!r} is followed now")
+        text = self._out_of_order(chunk)
+        if text:
+            return refuse(Reason.OUT_OF_ORDER, text)
+        text = self._lifeless(chunk.source, now_ns)
+        if text:
+            return refuse(Reason.HEARTBEAT_LOST, text)
+        if self._measured.age_s(now_ns) > config.joint_state_timeout_s:
+            return refuse(Reason.JOINT_STATE_STALE, "joint states are too old to start from")
+        age = (now_ns - chunk.stamp_ns) * 1e-9
+        if age < -config.future_tolerance_s:
+            return refuse(
+                Reason.FUTURE_STAMP,
+                f"stamped {-age:.3f} s in the future, tolerance {config.future_tolerance_s:g} s:"
+                " check the clocks",
+            )
+        if age > config.observation_timeout_s:
+            return refuse(
+                Reason.OBSERVATION_STALE,
+                f"observation is {age:.3f} s old, limit {config.observation_timeout_s:g} s",
+            )
+        if age > chunk.life_ns * 1e-9:
+            return refuse(
+                Reason.CHUNK_STALE, f"{age:.3f} s old, its life is {chunk.life_ns * 1e-9:g} s"
+            )
+        if not self._from_row_0(now_ns):
+            late = now_ns - chunk.stamp_ns - len(chunk.values) * chunk.dt_ns
+            if late >= 0:
+                self.counters.rows_dropped_late += len(chunk.values)
+                return refuse(
+                    Reason.CHUNK_STALE, f"its last row was due {late * 1e-9:.3f} s ago"
+                )
+        return None
+
+    def _out_of_order(self, chunk: Chunk) -> str:
+        last_id = self._sources.get(chunk.source).last_id
+        if chunk.chunk_id <= last_id:
+            return f"the last chunk had id {last_id}, this one answers an earlier request"
+        if chunk.stamp_ns < self._not_before_ns:
+            return "its observation is from before the reset"
+        if chunk.stamp_ns < self._last_stamp_ns:
+            behind = (self._last_stamp_ns - chunk.stamp_ns) * 1e-9
+            return f"its observation is {behind:.3f} s older than that of the last chunk"
+        return ""
+
+    def _lifeless(self, name: str, now_ns: int) -> str:
+        """Say why a source does not count as alive, or nothing."""
+        if self._sources.get(name).exited:
+            return "its process ended and has not beaten since"
+        age = self._sources.beat_age_s(name, now_ns)
+        if math.isnan(age) and self.config.require_heartbeat:
+            return "the source has sent no heartbeat; publish one, or set require_heartbeat: false"
+        if age > self.config.heartbeat_timeout_s:
+            return f"last heartbeat {age:.3f} s ago, limit {self.config.heartbeat_timeout_s:g} s"
+        return ""
+
+    def _from_row_0(self, now_ns: int) -> bool:
+        """True if a chunk would start at row 0: nothing played, arm commanded and measured still."""
+        return self.state not in _MOVING and self.at_rest and self._measured.still(now_ns)
+
+    def _accept(self, chunk: Chunk, now_ns: int) -> None:
+        # Rows far outside would only overflow the arithmetic; the limiter sees them as outside.
+        values = np.clip(chunk.values, self._row_low, self._row_high)
+        chunk = replace(chunk, values=values, received_ns=now_ns)
+        shift_ns = max(now_ns - chunk.stamp_ns, 0) if self._from_row_0(now_ns) else 0
+        if self.state not in _MOVING:
+            self._start_ramp(now_ns)
+        motion = self._limiter.motion
+        value, slope = (motion.v, motion.a) if self.config.velocity_mode else (motion.p, motion.v)
+        lead_in = LeadIn(now_ns, value, slope)
+        plan = Plan(chunk, start_ns=now_ns, shift_ns=shift_ns, lead_in=lead_in)
+        self.counters.rows_dropped_late += self._schedule.add(plan, now_ns)
+        self.counters.chunks_played += 1
+        self.source = chunk.source
+        self._sources.get(chunk.source).last_id = chunk.chunk_id
+        self._last_stamp_ns = chunk.stamp_ns
+
+    def _start_ramp(self, now_ns: int) -> None:
+        limiter = self._limiter
+        if limiter.motion.at_rest:
+            self._follow_a_moved_arm()
+        self._ramp_start_ns = now_ns
+        self._ramp_from = limiter.motion.stop_p[:, -1].copy()
+        if self.config.velocity_mode:
+            self._ramp_from[:] = 0.0
+        self._reasons = ()
+        self._was_holding = False
+        self.state = State.RAMPING_IN if self.config.ramp_in_s > 0.0 else State.PLAYING
+
+    def _follow_a_moved_arm(self) -> None:
+        """Take over the measured pose of joints that were moved while they were held."""
+        held = self._limiter.motion.p
+        moved = np.abs(self._measured.position - held) > self._resume_tolerance
+        moved &= ~self.robot.is_gripper
+        if moved.any():
+            self._limiter.rest_at(np.where(moved, self._measured.position, held))
+            self._rebased = True
+
+    def _go_stale(self, reasons: tuple[Reason, ...]) -> None:
+        if self.state in _MOVING:
+            self.counters.stops += 1
+        if Reason.HEARTBEAT_LOST in reasons and self.source:
+            self._sources.get(self.source).last_id = -1
+        self._schedule.clear()
+        self.source = ""
+        self._reasons = reasons
+        self._was_holding = False
+        self.state = State.STALE
+
+    def _trip(self, reason: Reason, now_ns: int) -> None:
+        self._trip_ns = now_ns
+        if self.trip_reason is Reason.NONE:
+            self.trip_reason = reason
+        self._schedule.clear()
+        self.source = ""
+        if self.state not in (State.INACTIVE, State.WAITING, State.TRIPPED):
+            self.counters.stops += 1
+            self.state = State.TRIPPED
+
+    def _start_anew(self) -> None:
+        self._schedule.clear()
+        self.source = ""
+        self._limiter.motion = None
+        self._reasons = ()
+        self._ahead = []
+        self._leaving = self._said_rest = self._was_holding = False
+        self._last_tick_ns = None
+        self._waiting_for = Reason.NO_JOINT_STATE
+
+    # What to say
+
+    def _ages(self, now_ns: int) -> Ages:
+        plan = self._schedule.newest
+        return Ages(
+            observation=(now_ns - plan.chunk.stamp_ns) * 1e-9 if plan else math.nan,
+            chunk=(now_ns - plan.chunk.received_ns) * 1e-9 if plan else math.nan,
+            joint_state=self._measured.age_s(now_ns),
+            heartbeat=self._sources.beat_age_s(self.source, now_ns) if self.source else math.nan,
+        )
+
+    def _reasons_now(self, ages: Ages) -> tuple[Reason, ...]:
+        reasons: list[Reason] = []
+        if self.state is State.WAITING:
+            reasons.append(self._waiting_for)
+        elif self.state is State.STALE:
+            reasons += self._reasons
+        if self.trip_reason is not Reason.NONE:
+            reasons.append(self.trip_reason)
+        if self._stop_asked:
+            reasons.append(Reason.PROTECTIVE_STOP)
+        if self._leaving:
+            reasons.append(Reason.SHUTDOWN)
+        if self.state is not State.INACTIVE:
+            reasons += stale(ages, self.config)
+            position = self._measured.position
+            if ((position < self.robot.lower) | (position > self.robot.upper)).any():
+                reasons.append(Reason.OUT_OF_LIMITS)
+        return tuple(r for r in dict.fromkeys(reasons) if r is not Reason.NONE)
+
+    def status(self, now_ns: int) -> PlayerStatusData:
+        """Say what the player does and why; the counters in it go on counting."""
+        ages = self._ages(now_ns)
+        reasons = self._reasons_now(ages)
+        words = "; ".join(describe(reason, ages, self.config) for reason in reasons)
+        plan = self._schedule.newest
+        motion = self._limiter.motion
+        return PlayerStatusData(
+            stamp_ns=now_ns,
+            state=self.state,
+            reasons=reasons,
+            trip_reason=self.trip_reason,
+            text=f"{self.state.name}: {words}" if words else self.state.name,
+            source=self.source,
+            chunk_id=plan.chunk.chunk_id if plan else 0,
+            observation_stamp_ns=plan.chunk.stamp_ns if plan else 0,
+            observation_age=ages.observation,
+            chunk_age=ages.chunk,
+            joint_state_age=ages.joint_state,
+            heartbeat_age=ages.heartbeat,
+            joint_names=self.robot.joint_names,
+            command_position=tuple(motion.p.tolist()) if motion else (),
+            command_velocity=tuple(motion.v.tolist()) if motion else (),
+            joint_reasons=tuple(self._limiter.reasons.tolist()) if motion else (),
+            counters=self.counters,
+        )
+
+
+def _stop_rows(motion: Motion) -> int:
+    """Rows of the stop up to the first that stays at rest."""
+    if motion.at_rest:
+        return 0
+    moving = np.flatnonzero(motion.stop_v.any(axis=0))
+    return min(int(moving[-1]) + 2 if len(moving) else 1, motion.stop_v.shape[1])
