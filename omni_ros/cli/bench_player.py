@@ -126,8 +126,8 @@ def launched(
 ) -> Iterator[tuple[subprocess.Popen, Callable[[], None]]]:
     """Run the graph for the length of the block.
 
-    Yields the process and a function that raises RuntimeError, with the end of what the graph
-    printed, once it has ended by itself.
+    Yields the process and a function that raises RuntimeError once the graph has ended by itself.
+    A RuntimeError that leaves the block gets the end of what the graph printed.
     """
     with log.open("wb") as output:
         process = subprocess.Popen(
@@ -141,13 +141,13 @@ def launched(
 
     def check_alive() -> None:
         if process.poll() is not None:
-            tail = log.read_text(encoding="utf-8", errors="replace").splitlines()[-8:]
-            raise RuntimeError(
-                f"`{' '.join(command)}` ended with status {process.returncode}: " + " | ".join(tail)
-            )
+            raise RuntimeError(f"`{' '.join(command)}` ended with status {process.returncode}")
 
     try:
         yield process, check_alive
+    except RuntimeError as error:
+        tail = log.read_text(encoding="utf-8", errors="replace").splitlines()[-5:]
+        raise RuntimeError(f"{error}. The graph's last lines: {' | '.join(tail)}") from error
     finally:
         stop_tree(process)
 
