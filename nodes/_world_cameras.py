@@ -23,8 +23,10 @@ JOIN_TIMEOUT_S = 2.0
 class CameraThread:
     """Draws and publishes the newest offered pose; one it never got to is dropped and counted."""
 
-    def __init__(self, simulation: Simulation, publishers: dict) -> None:
-        """:param publishers: of image and camera info, by camera."""
+    def __init__(self, simulation: Simulation, publishers: dict, guarded) -> None:
+        """:param publishers: of image and camera info, by camera.
+        :param guarded: runs the thread's work, and deals with what it raises.
+        """
         self.published = 0
         self.dropped = 0
         self.render_s = 0.0
@@ -36,7 +38,9 @@ class CameraThread:
         self._closing = False
         self._ready = threading.Event()
         self._error: Exception | None = None
-        self._thread = threading.Thread(target=self._run, name="world_cameras")
+        self._thread = threading.Thread(
+            target=lambda: guarded(self._run), name="world_cameras"
+        )
         self._messages = {
             name: _camera_messages(name, *simulation.size) for name in self._publishers
         }

@@ -29,7 +29,10 @@ PARAMETERS = {
         20.0,
         _parameter("Images a second of each camera; 0 draws none.", low=0.0, high=120.0),
     ),
-    "cameras": (list(CAMERAS), _parameter("Cameras to publish, of: front, wrist.")),
+    "cameras": (
+        ["front", "wrist"],
+        _parameter(f"Cameras to publish, of: {', '.join(CAMERAS)}."),
+    ),
     "antialias": (
         False,
         _parameter("Smooth edges, at three times the drawing time. Policies are trained without."),

@@ -14,6 +14,7 @@ import array
 import sys
 import threading
 import time
+import traceback
 
 from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
 from geometry_msgs.msg import Point
@@ -81,6 +82,8 @@ class WorldNode(LifecycleNode):
         self._cameras: CameraThread | None = None
         self._entities: list = []
         self._stop = threading.Event()
+        self.stop_requested = threading.Event()  # replaced by that of `run`
+        self.exit_status = 0
         self._sim_ns = 0
 
     def _value(self, name: str):
@@ -102,24 +105,11 @@ class WorldNode(LifecycleNode):
     @logged
     def on_configure(self, state) -> TransitionCallbackReturn:
         """Build the scene, draw each camera once, and create topics and services."""
-        check(self._value)
-        self._simulated_time = self._value("publish_clock")
-        simulation = Simulation(
-            width=self._value("image_width"),
-            height=self._value("image_height"),
-            seed=self._value("seed"),
-            antialias=self._value("antialias"),
-        )
-        self._arm = ControlledArm(
-            simulation,
-            self._value("controller"),
-            interpolate_from_desired_state=self._value("interpolate_from_desired_state"),
-            cmd_timeout_s=self._value("cmd_timeout"),
-        )
-        self._create_publishers()
-        self._create_inputs()
-        self._cameras = CameraThread(simulation, self._camera_pubs)
-        self._cameras.start()
+        try:
+            self._set_up()
+        except Exception:
+            self._teardown()  # so that configure can be tried again
+            raise
         return super().on_configure(state)
 
     @logged
@@ -129,7 +119,9 @@ class WorldNode(LifecycleNode):
         with self._lock:
             self._arm.activate(self._sim_ns if self._simulated_time else self._ros_now())
         self._stop.clear()
-        self._physics = threading.Thread(target=self._run_physics, name="world_physics")
+        self._physics = threading.Thread(
+            target=lambda: self._guarded(self._run_physics), name="world_physics"
+        )
         self._physics.start()
         return result
 
@@ -158,6 +150,26 @@ class WorldNode(LifecycleNode):
         """Free everything, to be configured anew."""
         self._teardown()
         return super().on_error(state)
+
+    def _set_up(self) -> None:
+        check(self._value)
+        self._simulated_time = self._value("publish_clock")
+        simulation = Simulation(
+            width=self._value("image_width"),
+            height=self._value("image_height"),
+            seed=self._value("seed"),
+            antialias=self._value("antialias"),
+        )
+        self._arm = ControlledArm(
+            simulation,
+            self._value("controller"),
+            interpolate_from_desired_state=self._value("interpolate_from_desired_state"),
+            cmd_timeout_s=self._value("cmd_timeout"),
+        )
+        self._create_publishers()
+        self._create_inputs()
+        self._cameras = CameraThread(simulation, self._camera_pubs, self._guarded)
+        self._cameras.start()
 
     def _create_publishers(self) -> None:
         qos = QoSOverridingOptions.with_default_policies
@@ -238,6 +250,15 @@ class WorldNode(LifecycleNode):
             if self._physics.is_alive():
                 self.get_logger().error(f"physics did not stop within {JOIN_TIMEOUT_S} s")
             self._physics = None
+
+    def _guarded(self, work) -> None:
+        """Run a thread's work; if it fails, end the node: a world that stands still is worse."""
+        try:
+            work()
+        except Exception:  # noqa: BLE001 - shown, and the process ends with status 1
+            self.get_logger().fatal(f"the world stops:\n{traceback.format_exc()}")
+            self.exit_status = 1
+            self.stop_requested.set()
 
     # -- physics ----------------------------------------------------------------------------
 

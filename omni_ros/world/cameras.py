@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import weakref
 from dataclasses import dataclass
 
 import numpy as np
@@ -82,6 +83,8 @@ class CameraRig:
         """Return the camera's image, uint8 (height, width, 3) RGB; into `out` if given."""
         if self._renderer is None:
             self._renderer = mujoco.Renderer(self._model, self.height, self.width)
+            # At the interpreter's end the graphics library goes first, and closing then fails.
+            self._finalizer = weakref.finalize(self, self._renderer.close)
             flags = self._renderer.scene.flags
             flags[mujoco.mjtRndFlag.mjRND_SHADOW] = 0
             flags[mujoco.mjtRndFlag.mjRND_REFLECTION] = 0
@@ -104,5 +107,5 @@ class CameraRig:
     def close(self) -> None:
         """Free the drawing context; call it from the thread that drew."""
         if self._renderer is not None:
-            self._renderer.close()
+            self._finalizer()
             self._renderer = None

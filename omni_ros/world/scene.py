@@ -72,6 +72,8 @@ class CameraSpec:
 CAMERAS = {
     "front": CameraSpec("front", 45.0, "front_camera_optical_frame"),
     "wrist": CameraSpec("wrist", 66.0, "wrist_camera_optical_frame"),
+    # For people: the whole scene from the side.
+    "overview": CameraSpec("overview", 42.0, "overview_camera_optical_frame"),
 }
 
 # One line a joint: servo stiffness, largest torque. The gripper's torque is what limits the
@@ -144,6 +146,8 @@ def build_mjcf(
       diffuse="0.20 0.21 0.23" specular="0 0 0"/>
     <camera name="front" pos="0.44 0 0.50" xyaxes="0 1 0 -0.8716 0 0.490"
       fovy="{CAMERAS['front'].fovy_deg}"/>
+    <camera name="overview" pos="0.62 -0.50 0.44" xyaxes="0.7141 0.7000 0 -0.3187 0.3251 0.8904"
+      fovy="{CAMERAS['overview'].fovy_deg}"/>
     <geom name="floor" class="visual" type="plane" size="4 4 0.1" pos="0 0 -0.74"
       material="floor"/>
     <geom name="table" type="box" size="0.42 0.48 0.02" pos="0.18 0 -0.02" material="table"

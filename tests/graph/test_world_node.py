@@ -227,7 +227,7 @@ def test_a_trajectory_takes_simulated_seconds_under_publish_clock(graph, world):
 @pytest.mark.parametrize(
     ("parameters", "text"),
     [
-        ({"cameras": ["side"]}, "the scene has front, wrist"),
+        ({"cameras": ["side"]}, "the scene has front, wrist, overview"),
         ({"controller": "effort"}, "forward_velocity"),
         ({"real_time_factor": 2.0}, "set publish_clock true"),
         ({"use_sim_time": True}, "set publish_clock true"),
