@@ -54,7 +54,7 @@ def wind_down(node: LifecycleNode) -> None:
 def run(make_node: Callable[[], LifecycleNode], argv: list | None = None) -> int:
     """Run one node to its orderly end; exit status 0 after SIGINT or SIGTERM, 1 after an error.
 
-    Further signals while the node winds down are ignored: it is stopping already.
+    A node may end itself: it sets its `exit_status`, then `stop_requested`. Further signals while the node winds down are ignored: it is stopping already.
     """
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -67,6 +67,7 @@ def run(make_node: Callable[[], LifecycleNode], argv: list | None = None) -> int
         node = make_node()
         node.stop_requested = stop
         spin_until_signal(node, stop)
+        status = getattr(node, "exit_status", 0)
     except Exception:  # noqa: BLE001 - the last place where it can be shown
         traceback.print_exc()
         status = 1
@@ -81,6 +82,10 @@ def run(make_node: Callable[[], LifecycleNode], argv: list | None = None) -> int
             status = 1
         if rclpy.ok():
             rclpy.shutdown()
+        # The interpreter puts the default handlers back as it ends; a second Ctrl-C in that moment
+        # would kill a process that has already stopped in good order.
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_IGN)
     return status
 
 

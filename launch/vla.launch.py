@@ -1,0 +1,81 @@
+# Copyright 2026 The omni_ros authors
+# SPDX-License-Identifier: Apache-2.0
+"""Everything a robot needs to act: a chunk source, the action player, and a world without a robot.
+
+Arguments are facts of the deployment only; how the robot is played is in its YAML. The lifecycle
+manager brings the nodes up in order. A node that dies is started again, and brought up again; the
+player holds meanwhile.
+"""
+
+from launch import LaunchDescription
+from launch.actions import DeclareLaunchArgument, OpaqueFunction
+from launch.substitutions import LaunchConfiguration
+from launch_ros.actions import Node
+
+from omni_ros.cli.configs import robot_file
+from omni_ros.robot import load_robot
+
+#: Seconds before a dead node is started again: time for its endpoints to be given up.
+RESPAWN_DELAY_S = 1.0
+
+ARGUMENTS = {
+    "robot": ("tabletop", "robot YAML: a path, or a name in the package's config/robots"),
+    "world": ("true", "start the simulated table-top (false: a real robot's drivers are running)"),
+    "policy": ("scripted", "where chunks come from: 'scripted' (traces a path) or 'none' (you "
+                           "publish action_chunk and heartbeat yourself)"),
+    "path": ("circle", "path of the scripted policy: 'circle' (table-top) or 'wave' (any robot)"),
+    "namespace": ("", "namespace of all nodes and topics"),
+    "dry_run": ("false", "do everything but send commands"),
+    "use_sim_time": ("false", "take the time from /clock (with world: the world publishes it)"),
+    "seed": ("0", "seed of the world's first episode"),
+    "respawn": ("true", "start nodes that die again"),
+    "log_level": ("info", "debug, info, warn or error"),
+}
+CHOICES = {
+    "world": ["true", "false"], "policy": ["scripted", "none"], "dry_run": ["true", "false"],
+    "use_sim_time": ["true", "false"], "respawn": ["true", "false"], "path": ["circle", "wave"],
+    "log_level": ["debug", "info", "warn", "error"],
+}
+
+
+def make_nodes(context):
+    """Build the nodes from the values of the arguments."""
+    value = {name: LaunchConfiguration(name).perform(context) for name in ARGUMENTS}
+    flag = {name: value[name] == "true" for name in ("world", "dry_run", "use_sim_time", "respawn")}
+    common = {"robot": value["robot"], "use_sim_time": flag["use_sim_time"]}
+    managed = []
+
+    def node(name, parameters, order=True):
+        if order:
+            managed.append(name)
+        return Node(
+            package="omni_ros", executable=name, name=name, namespace=value["namespace"],
+            parameters=[parameters], output="screen", emulate_tty=False,
+            respawn=flag["respawn"], respawn_delay=RESPAWN_DELAY_S,
+            arguments=["--ros-args", "--log-level", f"{name}:={value['log_level']}"],
+        )
+
+    nodes = []
+    if flag["world"]:
+        nodes.append(node("world", {
+            # The world is the clock in simulated time, so it does not follow one.
+            "use_sim_time": False, "publish_clock": flag["use_sim_time"],
+            "seed": int(value["seed"]),
+            # A refused robot YAML ends the launch here, with its message.
+            "controller": load_robot(robot_file(value["robot"])).player.output,
+        }))
+    nodes.append(node("action_player", {**common, "dry_run": flag["dry_run"]}))
+    if value["policy"] == "scripted":
+        nodes.append(node("scripted_policy", {**common, "path": value["path"]}))
+    nodes.append(node("lifecycle_manager", {
+        "node_names": list(managed), "use_sim_time": False}, order=False))
+    return nodes
+
+
+def generate_launch_description():
+    declared = [
+        DeclareLaunchArgument(
+            name, default_value=default, description=text, choices=CHOICES.get(name))
+        for name, (default, text) in ARGUMENTS.items()
+    ]
+    return LaunchDescription([*declared, OpaqueFunction(function=make_nodes)])

@@ -1,0 +1,343 @@
+# Copyright 2026 The omni_ros authors
+# SPDX-License-Identifier: Apache-2.0
+"""Plays action chunks at a fixed rate, limited and watched: the last thing before the robot.
+
+One thread ticks; the executor's thread serves everything else (services, parameters, diagnostics,
+/clock). The two meet in a queue of requests that the tick works off. Nothing in the tick logs, and
+nothing in it waits.
+"""
+
+from __future__ import annotations
+
+import gc
+import queue
+import threading
+import traceback
+from concurrent.futures import Future
+from typing import Callable
+
+from rclpy.clock import ClockType
+from rclpy.lifecycle import LifecycleNode
+from rclpy.qos_overriding_options import QoSOverridingOptions
+from sensor_msgs.msg import JointState
+from std_msgs.msg import Bool, Float64MultiArray
+from std_srvs.srv import Trigger
+from trajectory_msgs.msg import JointTrajectory
+
+from omni_ros.msg import ActionChunk, Heartbeat, PlayerStatus
+from omni_ros.nodes._player_diagnostics import PlayerDiagnostics
+from omni_ros.nodes._player_messages import chunk_from_message, command_message, status_message
+from omni_ros.nodes._polled import PolledSubscription
+from omni_ros.nodes._runtime import logged, run
+from omni_ros.nodes._sources import ProcessWatch
+from omni_ros.nodes._support import (
+    CHUNK_QOS,
+    COMMAND_QOS,
+    LATCHED_QOS,
+    SENSOR_QOS,
+    describe,
+    describe_int,
+    load_robot_parameter,
+    to_ns,
+)
+from omni_ros.player.pacing import Beat, SimPacer, WallPacer
+from omni_ros.player.player import Player
+from omni_ros.player.reasons import State
+from omni_ros.player.warm_up import warm_up
+from omni_ros.telemetry.lateness import Lateness
+from omni_ros.telemetry.realtime import freeze_gc, lock_memory, set_affinity, set_fifo
+
+STATUS_PERIOD_S = 0.1
+#: A service call waits this long for the tick to answer.
+ANSWER_TIMEOUT_S = 1.0
+#: Braking from full speed takes well under this; then the thread is given up on.
+STOP_TIMEOUT_S = 5.0
+#: Slack that a tick must leave before idle work (young garbage) is done in it.
+IDLE_SLACK_S = 0.010
+
+
+class ActionPlayer(LifecycleNode):
+    """Subscribes to `action_chunk`, `heartbeat`, joint states and `protective_stop`; commands."""
+
+    def __init__(self) -> None:
+        super().__init__("action_player")
+        declare = self.declare_parameter
+        declare("robot", "tabletop", describe(
+            "robot YAML: a path, or a name in config/robots", read_only=True))
+        declare("dry_run", False, describe("do everything but send commands", read_only=True))
+        declare("realtime_cpus", "", describe(
+            "cpus the tick may run on, e.g. '3' or '2,3'; empty: any", read_only=True))
+        declare("realtime_priority", 0, describe_int(
+            "SCHED_FIFO priority of the tick; 0: ordinary scheduling", low=0, high=98,
+            read_only=True))
+        declare("lock_memory", False, describe("lock all memory of the process", read_only=True))
+        declare("freeze_gc", True, describe(
+            "collect no garbage while a tick is due: freeze what exists at activation, and collect "
+            "young objects only in the slack after a tick", read_only=True))
+        self._requests: queue.SimpleQueue = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._stop = threading.Event()
+        self._lateness = Lateness()
+        self._player: Player | None = None
+        self._realtime: list[str] = []
+        self._sequence = 0
+        self._diagnostics = PlayerDiagnostics(self)
+
+    # -- lifecycle ---------------------------------------------------------------------------
+
+    @logged
+    def on_configure(self, state):
+        robot = load_robot_parameter(self.get_parameter("robot").value)
+        self._robot = robot
+        self._dry_run = self.get_parameter("dry_run").value
+        warm_up(robot, lambda command: command_message(command, robot))
+        self._player = Player(robot)
+        self._lateness.clear()
+        kind = JointTrajectory if robot.player.output == "joint_trajectory" else Float64MultiArray
+        overridable = QoSOverridingOptions.with_default_policies()
+        self._commands = self.create_publisher(
+            kind, robot.command_topic, COMMAND_QOS, qos_overriding_options=overridable)
+        self._statuses = self.create_publisher(PlayerStatus, "~/status", LATCHED_QOS)
+        polled = [
+            (JointState, robot.topics["joint_states"], SENSOR_QOS),
+            (ActionChunk, "action_chunk", CHUNK_QOS),
+            (Heartbeat, "heartbeat", CHUNK_QOS),
+        ]
+        self._joint_states, self._chunks, self._beats = (
+            PolledSubscription(self, kind, topic, qos, self._diagnostics.incompatible_qos)
+            for kind, topic, qos in polled)
+        # Not polled: rare, and to be logged at once.
+        self._stop_topic = self.create_subscription(
+            Bool, "protective_stop", self._on_protective_stop, LATCHED_QOS)
+        self._services = [
+            self.create_service(Trigger, "~/protective_stop", self._serve_protective_stop),
+            self.create_service(Trigger, "~/reset", self._serve_reset),
+            self.create_service(Trigger, "~/reset_lateness", self._serve_reset_lateness),
+        ]
+        self._publish_status(self._now_ns())
+        self.get_logger().info(
+            f"robot {robot.name}: {len(robot.joints)} joints, {robot.player.rate_hz:g} Hz, "
+            f"{robot.player.output} on {self._commands.topic_name}"
+            + (", dry run: nothing is sent" if self._dry_run else ""))
+
+    @logged
+    def on_activate(self, state):
+        self._stop.clear()
+        self._watch = ProcessWatch()
+        for subscription in (self._joint_states, self._chunks, self._beats):
+            for _ in subscription.take(most=64):
+                pass  # what came before activation is nothing to act on
+        self._thread = threading.Thread(target=self._run_ticks, name="tick", daemon=True)
+        self._thread.start()
+
+    @logged
+    def on_deactivate(self, state):
+        """Brake to rest within the limits, say so, then end the ticks."""
+        self._stop_ticks()
+
+    @logged
+    def on_cleanup(self, state):
+        self._free()
+
+    @logged
+    def on_shutdown(self, state):
+        self._stop_ticks()
+        self._free()
+
+    def on_error(self, state):
+        self._stop_ticks()
+        self._free()
+        return super().on_error(state)
+
+    def _stop_ticks(self) -> None:
+        if self._thread is None:
+            return
+        self._stop.set()
+        self._thread.join(timeout=STOP_TIMEOUT_S)
+        if self._thread.is_alive():
+            self.get_logger().error(f"the tick did not end within {STOP_TIMEOUT_S:g} s")
+        self._thread = None
+        self._watch.close()
+
+    def _free(self) -> None:
+        if self._player is None:
+            return
+        self._player = None
+        for subscription in (self._joint_states, self._chunks, self._beats):
+            subscription.destroy()
+        self.destroy_subscription(self._stop_topic)
+        for service in self._services:
+            self.destroy_service(service)
+        self.destroy_publisher(self._commands)
+        self.destroy_publisher(self._statuses)
+
+    # -- the tick's thread -------------------------------------------------------------------
+
+    def _now_ns(self) -> int:
+        return self.get_clock().now().nanoseconds
+
+    def _run_ticks(self) -> None:
+        try:
+            self._tick_until_stopped()
+        except Exception:  # noqa: BLE001 - a tick that dies must stop the arm and be seen
+            self._last_resort()
+            self.get_logger().fatal(f"the tick died, ending the process:\n{traceback.format_exc()}")
+            self.exit_status = 1
+            self.stop_requested.set()
+
+    def _last_resort(self) -> None:
+        """Stop what a controller would otherwise go on doing without us.
+
+        A joint trajectory already ends in a stop, and a forward position controller holds its last
+        position. A forward velocity controller would move on for ever.
+        """
+        if self._robot.player.velocity_mode and not self._dry_run:
+            self._commands.publish(
+                Float64MultiArray(data=[0.0] * len(self._robot.joints)))
+
+    def _tick_until_stopped(self) -> None:
+        self._realtime = self._ask_realtime()
+        player, period_ns = self._player, self._robot.player.period_ns
+        simulated = self.get_clock().ros_time_is_active if (
+            self.get_clock().clock_type == ClockType.ROS_TIME) else False
+        pacer = SimPacer(period_ns, self._now_ns) if simulated else WallPacer(period_ns)
+        self._last_state, self._status_due_ns, self._idle_due = None, 0, 0
+        player.activate(self._now_ns())
+        stopping = False
+        waits_after_stop = 0
+        while True:
+            beat = pacer.wait()
+            if self._stop.is_set() and not stopping:
+                stopping = True
+                player.deactivate(self._now_ns())
+            if beat is None:  # simulated time stands still
+                self._serve_requests(self._now_ns())
+                self._publish_status_when_due(self._now_ns(), idle=True)
+                waits_after_stop += stopping
+                if waits_after_stop > 10:
+                    break  # nothing can brake in a world without time
+                continue
+            self._lateness.add(beat.late_ns)
+            self._tick(beat)
+            if stopping and player.at_rest:
+                break
+            self._idle(pacer.slack_s())
+        self._publish_status(self._now_ns())
+
+    def _tick(self, beat: Beat) -> None:
+        player, robot = self._player, self._robot
+        now_ns = self._now_ns()
+        player.note_missed(beat.missed)
+        self._serve_requests(now_ns)
+        for message in self._joint_states.take():
+            player.on_joint_state(message.name, message.position, message.velocity,
+                                  to_ns(message.header.stamp), now_ns)
+        for message in self._beats.take():
+            if self._watch.see(message):
+                player.on_source_exit(message.source, now_ns)  # another process: ids start anew
+            player.on_heartbeat(message.source, now_ns, to_ns(message.period))
+        for source in self._watch.ended():
+            player.on_source_exit(source, now_ns)
+        for message in self._chunks.take():
+            player.on_chunk(chunk_from_message(message, robot, now_ns), now_ns)
+        command = player.tick(now_ns)
+        if command is not None and not self._dry_run:
+            self._commands.publish(command_message(command, robot))
+        self._publish_status_when_due(now_ns)
+
+    def _publish_status_when_due(self, now_ns: int, idle: bool = False) -> None:
+        state = self._player.state
+        clock_ns = self.get_clock().now().nanoseconds if not idle else 0
+        if state != self._last_state or idle or clock_ns >= self._status_due_ns or (
+                clock_ns < self._status_due_ns - 2 * STATUS_PERIOD_S * 1e9):
+            self._last_state = state
+            self._status_due_ns = clock_ns + round(STATUS_PERIOD_S * 1e9)
+            self._publish_status(now_ns)
+
+    def _publish_status(self, now_ns: int) -> None:
+        status = self._player.status(now_ns)
+        self._sequence += 1
+        message = status_message(
+            status, sequence=self._sequence, dry_run=self._dry_run,
+            lateness=self._lateness.summary_s(), realtime=self._realtime)
+        self._statuses.publish(message)
+        self._diagnostics.note(message)
+
+    def _idle(self, slack_s: float) -> None:
+        """Collect young garbage once a second, in the slack after a tick."""
+        self._idle_due += 1
+        if (not gc.isenabled() and slack_s > IDLE_SLACK_S
+                and self._idle_due >= self._robot.player.rate_hz):
+            self._idle_due = 0
+            gc.collect(0)
+
+    def _ask_realtime(self) -> list[str]:
+        """Ask the operating system for what the parameters want, on the tick's own thread."""
+        get = self.get_parameter
+        answers = []
+        cpus = [int(word) for word in get("realtime_cpus").value.split(",") if word.strip()]
+        if cpus:
+            answers.append(set_affinity(cpus))
+        if get("realtime_priority").value > 0:
+            answers.append(set_fifo(get("realtime_priority").value))
+        if get("lock_memory").value:
+            answers.append(lock_memory())
+        if get("freeze_gc").value:
+            answers.append(freeze_gc())
+        self._diagnostics.note_realtime(answers)
+        return [str(answer) for answer in answers]
+
+    def _serve_requests(self, now_ns: int) -> None:
+        while True:
+            try:
+                action, answer = self._requests.get_nowait()
+            except queue.Empty:
+                return
+            result = action(now_ns)
+            if answer is not None:
+                answer.set_result(result)
+
+    # -- the executor's thread ---------------------------------------------------------------
+
+    def _ask_tick(self, action: Callable[[int], tuple[bool, str]]) -> tuple[bool, str]:
+        """Have the tick do something between two ticks; wait for its answer."""
+        if self._thread is None or not self._thread.is_alive():
+            return False, "the player is not active"
+        answer: Future = Future()
+        self._requests.put((action, answer))
+        try:
+            return answer.result(timeout=ANSWER_TIMEOUT_S)
+        except TimeoutError:
+            return False, f"the tick did not answer within {ANSWER_TIMEOUT_S:g} s"
+
+    def _on_protective_stop(self, message: Bool) -> None:
+        if message.data:
+            self._ask_tick(self._protective_stop)
+            self.get_logger().error("protective stop asked for on the topic")
+
+    def _protective_stop(self, now_ns: int) -> tuple[bool, str]:
+        self._player.protective_stop(True, now_ns)
+        return True, "stopping; call ~/reset when it is safe to move again"
+
+    def _serve_protective_stop(self, request, response):
+        response.success, response.message = self._ask_tick(self._protective_stop)
+        return response
+
+    def _serve_reset(self, request, response):
+        response.success, response.message = self._ask_tick(
+            lambda now_ns: self._player.reset(now_ns))
+        return response
+
+    def _serve_reset_lateness(self, request, response):
+        def clear(now_ns: int) -> tuple[bool, str]:
+            self._lateness.clear()
+            return True, "tick lateness is counted anew"
+        response.success, response.message = self._ask_tick(clear)
+        return response
+
+
+def main(argv: list | None = None) -> int:
+    return run(ActionPlayer, argv)
+
+
+__all__ = ["ActionPlayer", "State", "main"]
