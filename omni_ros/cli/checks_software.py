@@ -90,11 +90,7 @@ def ros(environment: Mapping[str, str] | None = None) -> Iterator[Finding]:
         yield Finding(section, "distribution", OK, fact)
     yield from _middleware(section, env, prefixes)
     yield _domain(section, env)
-    if is_there("omni_ros.msg"):
-        yield Finding(section, "interfaces", OK, "omni_ros messages are built")
-    else:
-        fact = "the omni_ros messages are not on the path: nodes cannot start"
-        yield Finding(section, "interfaces", NOTE, fact, install_line("omni_ros.msg"))
+    yield _interfaces(section, prefixes)
 
 
 def _middleware(section: str, env: Mapping[str, str], prefixes: list[str]) -> Iterator[Finding]:
@@ -119,6 +115,20 @@ def _middleware(section: str, env: Mapping[str, str], prefixes: list[str]) -> It
     else:
         fact = f"rclpy does not load with Python {platform.python_version()}: {outcome.error}"
         yield Finding(section, "rmw", PROBLEM, fact, install_line("rclpy"))
+
+
+def _interfaces(section: str, prefixes: list[str]) -> Finding:
+    subject = "interfaces"
+    if is_there("omni_ros.msg"):
+        return Finding(section, subject, OK, "omni_ros messages are built")
+    built = [p for p in prefixes if (Path(p) / "share/omni_ros/package.xml").is_file()]
+    if built:
+        source = Path(omni_ros.__file__).parent
+        fact = f"built in {built[0]}, but Python takes omni_ros from {source}, which has no messages"
+        advice = "run it from another folder, or take that one out of PYTHONPATH"
+        return Finding(section, subject, NOTE, fact, advice)
+    fact = "the omni_ros messages are not on the path: nodes cannot start"
+    return Finding(section, subject, NOTE, fact, install_line("omni_ros.msg"))
 
 
 def _domain(section: str, env: Mapping[str, str]) -> Finding:

@@ -90,6 +90,18 @@ def test_a_prefix_that_is_gone_is_a_problem(monkeypatch, tmp_path, everything_fo
     assert found.mark == PROBLEM and f"{tmp_path}/gone" in found.advice
 
 
+def test_a_source_folder_that_hides_the_built_package_is_named(monkeypatch, tmp_path):
+    monkeypatch.setattr(checks_software, "is_there", lambda module: module != "omni_ros.msg")
+    answer(monkeypatch, Outcome(True, "rmw_fastrtps_cpp", ""))
+    env = {"ROS_DISTRO": "jazzy", "AMENT_PREFIX_PATH": str(tmp_path)}
+    found = by_subject(checks_software.ros(env))["interfaces"]
+    assert found.mark == NOTE and "colcon build" in found.advice
+    (tmp_path / "share/omni_ros").mkdir(parents=True)
+    (tmp_path / "share/omni_ros/package.xml").touch()
+    found = by_subject(checks_software.ros(env))["interfaces"]
+    assert found.mark == NOTE and str(tmp_path) in found.fact and "another folder" in found.advice
+
+
 @pytest.mark.parametrize(
     ("value", "mark"),
     [("", OK), ("0", OK), ("42", OK), ("101", OK), ("200", NOTE), ("233", PROBLEM), ("x", PROBLEM),
