@@ -124,7 +124,7 @@ def _interfaces(section: str, prefixes: list[str]) -> Finding:
     built = [p for p in prefixes if (Path(p) / "share/omni_ros/package.xml").is_file()]
     if built:
         source = Path(omni_ros.__file__).parent
-        fact = f"built in {built[0]}, but Python takes omni_ros from {source}, which has no messages"
+        fact = f"built in {built[0]}, but Python takes omni_ros from {source}, where none are"
         advice = "run it from another folder, or take that one out of PYTHONPATH"
         return Finding(section, subject, NOTE, fact, advice)
     fact = "the omni_ros messages are not on the path: nodes cannot start"
