@@ -33,8 +33,10 @@ import numpy as np
 
 from omni_ros.player.chunk import Chunk, Refusal
 from omni_ros.player.command import Command, Counters, PlayerStatusData
-from omni_ros.player.inputs import Measured, Sources
+from omni_ros.player.gate import Gate, refuse
+from omni_ros.player.inputs import Measured
 from omni_ros.player.limiter import Limiter, Motion
+from omni_ros.player.ramp import Ramp
 from omni_ros.player.reasons import ControlMode, Reason, State
 from omni_ros.player.schedule import LeadIn, Plan, Schedule
 from omni_ros.player.watchdog import Ages, describe, stale
@@ -55,7 +57,6 @@ class Player:
         self.counters = Counters()
         self.state = State.INACTIVE
         self.trip_reason = Reason.NONE
-        self.source = ""
         self.last_refusal: Refusal | None = None
         self._period_ns = self.config.period_ns
         self._limiter = Limiter(robot)
@@ -65,7 +66,7 @@ class Player:
         steps = np.arange(self._lookahead, dtype=np.int64) * self._period_ns
         self._offsets = (steps[:, None] + offsets).ravel()
         self._measured = Measured(robot)
-        self._sources = Sources()
+        self._gate = Gate(self.config)
         self._schedule = Schedule(self.config)
         wide = robot.upper - robot.lower
         self._row_low, self._row_high = robot.lower - wide, robot.upper + wide
@@ -73,19 +74,23 @@ class Player:
             self._row_low, self._row_high = -10.0 * robot.velocity, 10.0 * robot.velocity
         self._resume_tolerance = self.config.resume_tolerance * wide
         self._reasons: tuple[Reason, ...] = ()  # why STALE, as long as it lasts
+        self._words: dict[Reason, str] = {}
         self._waiting_for = Reason.NONE
         self._stop_asked = False
         self._leaving = False
         self._said_rest = False  # leaving: a command at rest has gone out
         self._was_holding = False
         self._trip_ns = 0
-        self._not_before_ns = 0  # observations older than this came before the last reset
-        self._last_stamp_ns = 0
         self._last_tick_ns: int | None = None
         self._ahead: list[Motion] = []
-        self._ramp_start_ns = 0
-        self._ramp_from = np.zeros(len(robot.joints))
+        self._ramp = Ramp(self.config.ramp_in_s, len(robot.joints))
         self._rebased = True
+        self._joint_reasons = np.zeros(len(robot.joints), dtype=np.uint8)
+
+    @property
+    def source(self) -> str:
+        """The source followed now, "" if none."""
+        return self._gate.source
 
     @property
     def at_rest(self) -> bool:
@@ -108,14 +113,11 @@ class Player:
 
     def on_heartbeat(self, source: str, now_ns: int, period_ns: int = 0) -> None:
         """Take a sign of life of a source. Beats of a process known to be dead must not come."""
-        entry = self._sources.get(source)
-        entry.beat_ns = now_ns
-        entry.exited = False
+        self._gate.beat(source, now_ns)
 
     def on_source_exit(self, source: str, now_ns: int) -> None:
         """Take the news that the process of a source ended."""
-        entry = self._sources.get(source)
-        entry.exited, entry.beat_ns, entry.last_id = True, None, -1
+        self._gate.exited(source)
         if source == self.source and self.state in _MOVING:
             self._go_stale((Reason.HEARTBEAT_LOST,))
 
@@ -153,7 +155,7 @@ class Player:
             return False, "refused: the arm is still braking; try again when it stands"
         cleared, self.trip_reason = self.trip_reason, Reason.NONE
         self._schedule.clear()
-        self._not_before_ns = now_ns
+        self._gate.only_after(now_ns)
         if self.state is State.TRIPPED:
             self.state = State.HOLDING
         return True, f"reset of {cleared.name}; waiting for a chunk from an observation after now"
@@ -178,11 +180,9 @@ class Player:
     def on_clock_jump(self, now_ns: int) -> None:
         """Forget what was timed by the old clock; nothing is stale because of the jump."""
         self._measured.rebase(now_ns)
-        self._sources.rebase(now_ns)
-        self._last_stamp_ns = self._not_before_ns = 0
+        self._gate.rebase(now_ns)
         self._last_tick_ns = None
         self._trip_ns = now_ns
-        self._ramp_start_ns = now_ns
         if self.state in _MOVING:
             self._go_stale((Reason.CLOCK_JUMP,))
 
@@ -209,7 +209,7 @@ class Player:
     def _pass_time(self, now_ns: int) -> int | None:
         """Return how many ticks were missed; None on the first tick and after a jump."""
         last, self._last_tick_ns = self._last_tick_ns, now_ns
-        if last is None or last <= 0:
+        if last is None:
             return None
         passed = now_ns - last
         if passed < 0 or passed * 1e-9 > self.config.clock_jump_s:
@@ -248,16 +248,17 @@ class Player:
             self._limiter.shift(share * (self._measured.position - self._limiter.motion.p))
 
     def _watch(self, now_ns: int) -> None:
-        reasons = stale(self._ages(now_ns), self.config)
+        ages = self._ages(now_ns)
+        reasons = stale(ages, self.config)
         if self.state in _MOVING:
             plan = self._schedule.newest
             if now_ns + self._period_ns > self._schedule.end_ns:
                 reasons.append(Reason.CHUNK_STALE if plan.cut_by_life else Reason.STARVED)
             if reasons:
-                self._go_stale(tuple(reasons))
+                self._go_stale(tuple(reasons), ages)
         elif self.state is State.HOLDING and reasons:
+            self._give_reasons(tuple(reasons), ages)
             self._was_holding = True
-            self._reasons = tuple(reasons)
             self.state = State.STALE
         elif self.state is State.STALE and self._was_holding and not reasons:
             self.state = State.HOLDING
@@ -272,7 +273,9 @@ class Player:
             return limiter.motion
         self._schedule.prune(now_ns - self._span_ns)
         times = now_ns + self._offsets
-        targets = self._ramp(times, self._schedule.sample(times))
+        targets = self._ramp.apply(times, self._schedule.sample(times))
+        if not self._ramp.active:
+            self.state = State.PLAYING
         follow = limiter.follow_velocity if self.config.velocity_mode else limiter.follow
         limiter.motion = last = follow(limiter.motion, targets[:3])
         for step in range(1, self._lookahead):
@@ -282,24 +285,11 @@ class Player:
             self._ahead.append(last)
         return limiter.motion
 
-    def _ramp(self, times_ns: np.ndarray, targets: np.ndarray) -> np.ndarray:
-        """Ease in from where the arm came to rest."""
-        if self.state is not State.RAMPING_IN:
-            return targets
-        length_ns = self.config.ramp_in_s * 1e9
-        since = times_ns - self._ramp_start_ns
-        if since[0] >= length_ns:
-            self.state = State.PLAYING
-            return targets
-        s = np.clip(since / length_ns, 0.0, 1.0)[:, None]
-        return self._ramp_from + s * s * s * (10.0 + s * (6.0 * s - 15.0)) * (
-            targets - self._ramp_from
-        )
-
     def _command(self, motion: Motion, periods: int) -> Command:
         limiter = self._limiter
         reasons = limiter.reasons.copy()
         reasons[limiter.outside()] = Reason.OUT_OF_LIMITS
+        self._joint_reasons = reasons
         for reason in set(reasons.tolist()):
             if reason:
                 self.counters.limited[reason] += 1
@@ -327,83 +317,31 @@ class Player:
     def _judge(self, chunk: Chunk, now_ns: int) -> Refusal | None:
         """Return why a chunk is not to be played now, or None."""
 
-        def refuse(reason: Reason, text: str) -> Refusal:
-            words = f"chunk {chunk.chunk_id} of {chunk.source!r}: {text}"
-            return Refusal(reason, words, chunk.source, chunk.chunk_id)
-
-        config = self.config
         if self.state is State.INACTIVE or self._leaving:
-            return refuse(Reason.SHUTDOWN, "the player is not active")
+            return refuse(chunk, Reason.SHUTDOWN, "the player is not active")
         if self.state is State.WAITING:
-            return refuse(
-                self._waiting_for or Reason.NO_JOINT_STATE, "the player is still waiting"
-            )
+            return refuse(chunk, self._waiting_for, "the player is still waiting")
         if self.state is State.TRIPPED:
-            return refuse(self.trip_reason, "the player is tripped; reset it first")
-        if (chunk.control_mode is ControlMode.VELOCITY) != config.velocity_mode:
-            return refuse(
-                Reason.BAD_MODE, f"mode {chunk.control_mode.name}, output is {config.output}"
-            )
-        if chunk.values.ndim != 2 or chunk.values.shape[1] != len(self.robot.joints):
-            return refuse(Reason.BAD_SHAPE, f"values have shape {chunk.values.shape}")
+            return refuse(chunk, self.trip_reason, "the player is tripped; reset it first")
+        if (chunk.control_mode is ControlMode.VELOCITY) != self.config.velocity_mode:
+            text = f"mode {chunk.control_mode.name}, but output is {self.config.output}"
+            return refuse(chunk, Reason.BAD_MODE, text)
         if not np.isfinite(chunk.values).all():
-            return refuse(Reason.NON_FINITE, "values are NaN or infinite")
-        if self.source and chunk.source != self.source:
-            return refuse(Reason.FOREIGN_SOURCE, f"{self.source!r} is followed now")
-        text = self._out_of_order(chunk)
-        if text:
-            return refuse(Reason.OUT_OF_ORDER, text)
-        text = self._lifeless(chunk.source, now_ns)
-        if text:
-            return refuse(Reason.HEARTBEAT_LOST, text)
-        if self._measured.age_s(now_ns) > config.joint_state_timeout_s:
-            return refuse(Reason.JOINT_STATE_STALE, "joint states are too old to start from")
-        age = (now_ns - chunk.stamp_ns) * 1e-9
-        if age < -config.future_tolerance_s:
+            return refuse(chunk, Reason.NON_FINITE, "values are NaN or infinite")
+        refusal = self._gate.judge(chunk, now_ns)
+        if refusal is not None:
+            return refusal
+        if self._measured.age_s(now_ns) > self.config.joint_state_timeout_s:
+            return refuse(chunk, Reason.JOINT_STATE_STALE, "joint states are too old to act on")
+        if self._from_row_0(now_ns):
+            return None
+        late = now_ns - chunk.stamp_ns - len(chunk.values) * chunk.dt_ns
+        if late >= 0:
+            self.counters.rows_dropped_late += len(chunk.values)
             return refuse(
-                Reason.FUTURE_STAMP,
-                f"stamped {-age:.3f} s in the future, tolerance {config.future_tolerance_s:g} s:"
-                " check the clocks",
+                chunk, Reason.CHUNK_STALE, f"its last row was due {late * 1e-9:.3f} s ago"
             )
-        if age > config.observation_timeout_s:
-            return refuse(
-                Reason.OBSERVATION_STALE,
-                f"observation is {age:.3f} s old, limit {config.observation_timeout_s:g} s",
-            )
-        if age > chunk.life_ns * 1e-9:
-            return refuse(
-                Reason.CHUNK_STALE, f"{age:.3f} s old, its life is {chunk.life_ns * 1e-9:g} s"
-            )
-        if not self._from_row_0(now_ns):
-            late = now_ns - chunk.stamp_ns - len(chunk.values) * chunk.dt_ns
-            if late >= 0:
-                self.counters.rows_dropped_late += len(chunk.values)
-                return refuse(
-                    Reason.CHUNK_STALE, f"its last row was due {late * 1e-9:.3f} s ago"
-                )
         return None
-
-    def _out_of_order(self, chunk: Chunk) -> str:
-        last_id = self._sources.get(chunk.source).last_id
-        if chunk.chunk_id <= last_id:
-            return f"the last chunk had id {last_id}, this one answers an earlier request"
-        if chunk.stamp_ns < self._not_before_ns:
-            return "its observation is from before the reset"
-        if chunk.stamp_ns < self._last_stamp_ns:
-            behind = (self._last_stamp_ns - chunk.stamp_ns) * 1e-9
-            return f"its observation is {behind:.3f} s older than that of the last chunk"
-        return ""
-
-    def _lifeless(self, name: str, now_ns: int) -> str:
-        """Say why a source does not count as alive, or nothing."""
-        if self._sources.get(name).exited:
-            return "its process ended and has not beaten since"
-        age = self._sources.beat_age_s(name, now_ns)
-        if math.isnan(age) and self.config.require_heartbeat:
-            return "the source has sent no heartbeat; publish one, or set require_heartbeat: false"
-        if age > self.config.heartbeat_timeout_s:
-            return f"last heartbeat {age:.3f} s ago, limit {self.config.heartbeat_timeout_s:g} s"
-        return ""
 
     def _from_row_0(self, now_ns: int) -> bool:
         """True if a chunk would start at row 0: nothing played, arm commanded and measured still."""
@@ -422,21 +360,17 @@ class Player:
         plan = Plan(chunk, start_ns=now_ns, shift_ns=shift_ns, lead_in=lead_in)
         self.counters.rows_dropped_late += self._schedule.add(plan, now_ns)
         self.counters.chunks_played += 1
-        self.source = chunk.source
-        self._sources.get(chunk.source).last_id = chunk.chunk_id
-        self._last_stamp_ns = chunk.stamp_ns
+        self._gate.follow(chunk)
 
     def _start_ramp(self, now_ns: int) -> None:
         limiter = self._limiter
         if limiter.motion.at_rest:
             self._follow_a_moved_arm()
-        self._ramp_start_ns = now_ns
-        self._ramp_from = limiter.motion.stop_p[:, -1].copy()
-        if self.config.velocity_mode:
-            self._ramp_from[:] = 0.0
+        end = limiter.motion.stop_p[:, -1]
+        self._ramp.start(now_ns, np.zeros_like(end) if self.config.velocity_mode else end)
         self._reasons = ()
         self._was_holding = False
-        self.state = State.RAMPING_IN if self.config.ramp_in_s > 0.0 else State.PLAYING
+        self.state = State.RAMPING_IN
 
     def _follow_a_moved_arm(self) -> None:
         """Take over the measured pose of joints that were moved while they were held."""
@@ -447,30 +381,33 @@ class Player:
             self._limiter.rest_at(np.where(moved, self._measured.position, held))
             self._rebased = True
 
-    def _go_stale(self, reasons: tuple[Reason, ...]) -> None:
+    def _go_stale(self, reasons: tuple[Reason, ...], ages: Ages = Ages()) -> None:
         if self.state in _MOVING:
             self.counters.stops += 1
-        if Reason.HEARTBEAT_LOST in reasons and self.source:
-            self._sources.get(self.source).last_id = -1
         self._schedule.clear()
-        self.source = ""
-        self._reasons = reasons
+        self._gate.release(lost=Reason.HEARTBEAT_LOST in reasons)
+        self._give_reasons(reasons, ages)
         self._was_holding = False
         self.state = State.STALE
+
+    def _give_reasons(self, reasons: tuple[Reason, ...], ages: Ages) -> None:
+        # In words now: the ages that gave the reason are gone once the source is let go.
+        self._reasons = reasons
+        self._words = {reason: describe(reason, ages, self.config) for reason in reasons}
 
     def _trip(self, reason: Reason, now_ns: int) -> None:
         self._trip_ns = now_ns
         if self.trip_reason is Reason.NONE:
             self.trip_reason = reason
         self._schedule.clear()
-        self.source = ""
+        self._gate.release()
         if self.state not in (State.INACTIVE, State.WAITING, State.TRIPPED):
             self.counters.stops += 1
             self.state = State.TRIPPED
 
     def _start_anew(self) -> None:
         self._schedule.clear()
-        self.source = ""
+        self._gate.release()
         self._limiter.motion = None
         self._reasons = ()
         self._ahead = []
@@ -486,7 +423,7 @@ class Player:
             observation=(now_ns - plan.chunk.stamp_ns) * 1e-9 if plan else math.nan,
             chunk=(now_ns - plan.chunk.received_ns) * 1e-9 if plan else math.nan,
             joint_state=self._measured.age_s(now_ns),
-            heartbeat=self._sources.beat_age_s(self.source, now_ns) if self.source else math.nan,
+            heartbeat=self._gate.beat_age_s(now_ns),
         )
 
     def _reasons_now(self, ages: Ages) -> tuple[Reason, ...]:
@@ -512,7 +449,13 @@ class Player:
         """Say what the player does and why; the counters in it go on counting."""
         ages = self._ages(now_ns)
         reasons = self._reasons_now(ages)
-        words = "; ".join(describe(reason, ages, self.config) for reason in reasons)
+        fresh = stale(ages, self.config)
+        words = "; ".join(
+            self._words[reason]
+            if self.state is State.STALE and reason in self._words and reason not in fresh
+            else describe(reason, ages, self.config)
+            for reason in reasons
+        )
         plan = self._schedule.newest
         motion = self._limiter.motion
         return PlayerStatusData(
@@ -531,7 +474,7 @@ class Player:
             joint_names=self.robot.joint_names,
             command_position=tuple(motion.p.tolist()) if motion else (),
             command_velocity=tuple(motion.v.tolist()) if motion else (),
-            joint_reasons=tuple(self._limiter.reasons.tolist()) if motion else (),
+            joint_reasons=tuple(self._joint_reasons.tolist()),
             counters=self.counters,
         )
 
