@@ -5,13 +5,14 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Any
+from typing import Any, Sequence
 
 from diagnostic_msgs.msg import DiagnosticStatus
 from diagnostic_updater import Updater
 from rclpy.node import Node
 
 from omni_ros.msg import PlayerStatus
+from omni_ros.nodes._polled import PolledSubscription
 from omni_ros.player.reasons import Reason, State
 
 #: Seconds between two looks at what the tick left behind.
@@ -33,12 +34,13 @@ class PlayerDiagnostics:
         self._refused: list[int] = []
         self._realtime: list[Any] = []
         self._unlogged_realtime: list[Any] = []
-        self._incompatible: list[str] = []
+        self.subscriptions: Sequence[PolledSubscription] = ()
+        self._incompatible: set[str] = set()
         self._updater = Updater(node)
         self._updater.setHardwareID(node.get_fully_qualified_name())
         for name, task in (("state", self._state_task), ("tick", self._tick_task),
                            ("chunks", self._chunks_task), ("limits", self._limits_task),
-                           ("real time", self._realtime_task), ("connections", self._qos_task)):
+                           ("real time", self._realtime_task), ("connections", self._connections_task)):
             self._updater.add(name, task)
         node.create_timer(LOOK_PERIOD_S, self._look)
 
@@ -52,13 +54,6 @@ class PlayerDiagnostics:
         self._unlogged_realtime = list(answers)
 
     # -- called by the executor ----------------------------------------------------------------
-
-    def incompatible_qos(self, topic: str, policy: Any) -> None:
-        """Note that a publisher's quality of service cannot match ours."""
-        text = f"{topic}: a publisher offers less than asked for, in {getattr(policy, 'name', policy)}"
-        self._incompatible.append(text)
-        self._node.get_logger().error(
-            f"{text}; set qos_overrides.{topic}.subscription.* or change the publisher")
 
     def _look(self) -> None:
         for answer in self._unlogged_realtime:
@@ -161,9 +156,16 @@ class PlayerDiagnostics:
             out.add(answer.asked, answer.answer)
         return out
 
-    def _qos_task(self, out):
-        if self._incompatible:
-            out.summary(DiagnosticStatus.ERROR, self._incompatible[-1])
+    def _connections_task(self, out):
+        found = {text for subscription in self.subscriptions
+                 for text in subscription.incompatible_publishers()}
+        for text in found - self._incompatible:
+            self._node.get_logger().error(
+                f"no messages can come on {text}; change the publisher, or this node's "
+                "qos_overrides parameters")
+        self._incompatible = found
+        if found:
+            out.summary(DiagnosticStatus.ERROR, "; ".join(sorted(found)))
         else:
-            out.summary(DiagnosticStatus.OK, "no incompatible publisher seen")
+            out.summary(DiagnosticStatus.OK, "no incompatible publisher")
         return out

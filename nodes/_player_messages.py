@@ -55,7 +55,8 @@ def command_message(command: Command, robot: Robot) -> JointTrajectory | Float64
 
 
 def status_message(status: PlayerStatusData, *, sequence: int, dry_run: bool,
-                   lateness: tuple[float, float, float], realtime: list[str]) -> PlayerStatus:
+                   lateness: tuple[float, float, float], realtime: list[str],
+                   last_refusal: Refusal | None) -> PlayerStatus:
     """Return the PlayerStatus message of a status.
 
     :param lateness: p50, p99 and maximum in seconds.
@@ -76,6 +77,7 @@ def status_message(status: PlayerStatusData, *, sequence: int, dry_run: bool,
         chunks_received=counters.chunks_received, chunks_played=counters.chunks_played,
         rows_dropped_late=counters.rows_dropped_late, refused=array("Q", counters.refused),
         limited=array("Q", counters.limited), stops=counters.stops, realtime=realtime,
+        last_refusal=last_refusal.text if last_refusal else "",
     )
     message.header.stamp = time_message(status.stamp_ns)
     return message

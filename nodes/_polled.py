@@ -4,17 +4,18 @@
 
 An executor wakes for every message and holds the interpreter while it does: 500 joint states a second
 cost more than the tick itself, and any of them may delay it. Only the newest matters, so the tick takes
-what has come when it looks, and nothing wakes in between.
+what has come when it looks, and nothing wakes in between. Events of such a subscription are left out
+too: with unread messages behind them they would keep an executor spinning.
 """
 
 from __future__ import annotations
 
-from typing import Any, Callable, Iterator
+from typing import Any, Iterator
 
 from rclpy.callback_groups import CallbackGroup
 from rclpy.event_handler import SubscriptionEventCallbacks
 from rclpy.node import Node
-from rclpy.qos import QoSProfile
+from rclpy.qos import QoSCompatibility, QoSProfile, qos_check_compatible
 from rclpy.qos_overriding_options import QoSOverridingOptions
 
 
@@ -33,26 +34,13 @@ class NeverExecuted(CallbackGroup):
 
 class PolledSubscription:
     """A subscription whose messages are fetched by whoever owns it, on that thread.
-
-    :param on_incompatible: called by the executor with (topic, last policy kind) when a publisher's
-        quality of service cannot match.
     """
 
-    def __init__(self, node: Node, message_type: Any, topic: str, qos: QoSProfile,
-                 on_incompatible: Callable[[str, Any], None] | None = None) -> None:
-        self._group = NeverExecuted()
-        callbacks = SubscriptionEventCallbacks(
-            incompatible_qos=(
-                None if on_incompatible is None
-                else lambda info: on_incompatible(topic, info.last_policy_kind)))
+    def __init__(self, node: Node, message_type: Any, topic: str, qos: QoSProfile) -> None:
         self._subscription = node.create_subscription(
-            message_type, topic, _unused, qos, callback_group=self._group,
-            event_callbacks=callbacks,
+            message_type, topic, _unused, qos, callback_group=NeverExecuted(),
+            event_callbacks=SubscriptionEventCallbacks(use_default_callbacks=False),
             qos_overriding_options=QoSOverridingOptions.with_default_policies())
-        # Events are rare and must be heard: hand them back to the executor.
-        for handler in self._subscription.event_handlers:
-            handler.callback_group = node.default_callback_group
-            node.default_callback_group.add_entity(handler)
         self._node = node
 
     def take(self, most: int = 8) -> Iterator[Any]:
@@ -64,6 +52,16 @@ class PolledSubscription:
                 if taken is None:
                     return
                 yield taken[0]
+
+    def incompatible_publishers(self) -> list[str]:
+        """Say which publishers of the topic can never reach this subscription, and why."""
+        topic, qos = self._subscription.topic_name, self._subscription.qos_profile
+        problems = []
+        for info in self._node.get_publishers_info_by_topic(topic):
+            verdict, reason = qos_check_compatible(info.qos_profile, qos)
+            if verdict is QoSCompatibility.ERROR:
+                problems.append(f"{topic} from {info.node_name}: {reason.strip()}")
+        return problems
 
     def destroy(self) -> None:
         self._node.destroy_subscription(self._subscription)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import gc
 import queue
 import threading
+import time
 import traceback
 from concurrent.futures import Future
 from typing import Callable
@@ -40,7 +41,7 @@ from omni_ros.nodes._support import (
     load_robot_parameter,
     to_ns,
 )
-from omni_ros.player.pacing import Beat, SimPacer, WallPacer
+from omni_ros.player.pacing import SimPacer, WallPacer
 from omni_ros.player.player import Player
 from omni_ros.player.reasons import State
 from omni_ros.player.warm_up import warm_up
@@ -52,6 +53,8 @@ STATUS_PERIOD_S = 0.1
 ANSWER_TIMEOUT_S = 1.0
 #: Braking from full speed takes well under this; then the thread is given up on.
 STOP_TIMEOUT_S = 5.0
+#: Looks at a simulated clock that stands still before a stop is given up on.
+STILL_WAITS = 10
 #: Slack that a tick must leave before idle work (young garbage) is done in it.
 IDLE_SLACK_S = 0.010
 
@@ -104,12 +107,12 @@ class ActionPlayer(LifecycleNode):
             (Heartbeat, "heartbeat", CHUNK_QOS),
         ]
         self._joint_states, self._chunks, self._beats = (
-            PolledSubscription(self, kind, topic, qos, self._diagnostics.incompatible_qos)
-            for kind, topic, qos in polled)
+            PolledSubscription(self, kind, topic, qos) for kind, topic, qos in polled)
+        self._diagnostics.subscriptions = (self._joint_states, self._chunks, self._beats)
         # Not polled: rare, and to be logged at once.
         self._stop_topic = self.create_subscription(
             Bool, "protective_stop", self._on_protective_stop, LATCHED_QOS)
-        self._services = [
+        self._served = [
             self.create_service(Trigger, "~/protective_stop", self._serve_protective_stop),
             self.create_service(Trigger, "~/reset", self._serve_reset),
             self.create_service(Trigger, "~/reset_lateness", self._serve_reset_lateness),
@@ -163,10 +166,11 @@ class ActionPlayer(LifecycleNode):
         if self._player is None:
             return
         self._player = None
+        self._diagnostics.subscriptions = ()
         for subscription in (self._joint_states, self._chunks, self._beats):
             subscription.destroy()
         self.destroy_subscription(self._stop_topic)
-        for service in self._services:
+        for service in self._served:
             self.destroy_service(service)
         self.destroy_publisher(self._commands)
         self.destroy_publisher(self._statuses)
@@ -204,30 +208,26 @@ class ActionPlayer(LifecycleNode):
         self._last_state, self._status_due_ns, self._idle_due = None, 0, 0
         player.activate(self._now_ns())
         stopping = False
-        waits_after_stop = 0
+        still_waits = 0
         while True:
-            beat = pacer.wait()
+            late_ns = pacer.wait()
             if self._stop.is_set() and not stopping:
                 stopping = True
                 player.deactivate(self._now_ns())
-            if beat is None:  # simulated time stands still
-                self._serve_requests(self._now_ns())
-                self._publish_status_when_due(self._now_ns(), idle=True)
-                waits_after_stop += stopping
-                if waits_after_stop > 10:
+            if late_ns is None:  # simulated time stands still, or has not begun
+                still_waits += stopping
+                if still_waits > STILL_WAITS:
                     break  # nothing can brake in a world without time
-                continue
-            self._lateness.add(beat.late_ns)
-            self._tick(beat)
-            if stopping and player.at_rest:
+            else:
+                self._lateness.add(late_ns)
+            self._tick(self._now_ns(), standstill=late_ns is None)
+            if stopping and player.state is State.INACTIVE:
                 break
             self._idle(pacer.slack_s())
         self._publish_status(self._now_ns())
 
-    def _tick(self, beat: Beat) -> None:
+    def _tick(self, now_ns: int, standstill: bool) -> None:
         player, robot = self._player, self._robot
-        now_ns = self._now_ns()
-        player.note_missed(beat.missed)
         self._serve_requests(now_ns)
         for message in self._joint_states.take():
             player.on_joint_state(message.name, message.position, message.velocity,
@@ -240,18 +240,17 @@ class ActionPlayer(LifecycleNode):
             player.on_source_exit(source, now_ns)
         for message in self._chunks.take():
             player.on_chunk(chunk_from_message(message, robot, now_ns), now_ns)
-        command = player.tick(now_ns)
-        if command is not None and not self._dry_run:
-            self._commands.publish(command_message(command, robot))
+        if not standstill or now_ns <= 0:
+            command = player.tick(now_ns)
+            if command is not None and not self._dry_run:
+                self._commands.publish(command_message(command, robot))
         self._publish_status_when_due(now_ns)
 
-    def _publish_status_when_due(self, now_ns: int, idle: bool = False) -> None:
-        state = self._player.state
-        clock_ns = self.get_clock().now().nanoseconds if not idle else 0
-        if state != self._last_state or idle or clock_ns >= self._status_due_ns or (
-                clock_ns < self._status_due_ns - 2 * STATUS_PERIOD_S * 1e9):
-            self._last_state = state
-            self._status_due_ns = clock_ns + round(STATUS_PERIOD_S * 1e9)
+    def _publish_status_when_due(self, now_ns: int) -> None:
+        machine_ns = time.monotonic_ns()
+        if self._player.state != self._last_state or machine_ns >= self._status_due_ns:
+            self._last_state = self._player.state
+            self._status_due_ns = machine_ns + round(STATUS_PERIOD_S * 1e9)
             self._publish_status(now_ns)
 
     def _publish_status(self, now_ns: int) -> None:
@@ -259,7 +258,8 @@ class ActionPlayer(LifecycleNode):
         self._sequence += 1
         message = status_message(
             status, sequence=self._sequence, dry_run=self._dry_run,
-            lateness=self._lateness.summary_s(), realtime=self._realtime)
+            lateness=self._lateness.summary_s(), realtime=self._realtime,
+            last_refusal=self._player.last_refusal)
         self._statuses.publish(message)
         self._diagnostics.note(message)
 
@@ -339,5 +339,3 @@ class ActionPlayer(LifecycleNode):
 def main(argv: list | None = None) -> int:
     return run(ActionPlayer, argv)
 
-
-__all__ = ["ActionPlayer", "State", "main"]

@@ -205,7 +205,7 @@ WRAPPER = """\
 #!/bin/bash
 # Works without `source setup.bash`: prepares the environment, then runs the tool.
 source "{root}/setup.bash"
-exec "{venv}/bin/python" -c 'import sys; from {module} import main; sys.argv[0] = "{name}"; sys.exit(main())' "$@"
+exec "{venv}/bin/python" -c 'import sys; sys.path = [p for p in sys.path if p]; from {module} import main; sys.argv[0] = "{name}"; sys.exit(main())' "$@"
 """
 
 

@@ -9,20 +9,7 @@ tick drifts by the time the tick takes.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 from typing import Callable
-
-
-@dataclass(frozen=True)
-class Beat:
-    """One tick that is due.
-
-    `late_ns` is how long after its deadline it comes, `missed` how many deadlines were skipped whole
-    because the tick came more than a period late.
-    """
-
-    late_ns: int
-    missed: int
 
 
 class WallPacer:
@@ -39,15 +26,17 @@ class WallPacer:
         self._sleep = sleep
         self._due_ns = monotonic_ns() + period_ns
 
-    def wait(self) -> Beat:
-        """Sleep until the next deadline."""
+    def wait(self) -> int:
+        """Sleep until the next deadline; return nanoseconds late.
+
+        Deadlines slept through whole are skipped, not caught up in a burst.
+        """
         remaining = self._due_ns - self._monotonic_ns()
         if remaining > 0:
             self._sleep(remaining * 1e-9)
         late = max(0, self._monotonic_ns() - self._due_ns)
-        missed = late // self._period_ns
-        self._due_ns += (missed + 1) * self._period_ns
-        return Beat(late, missed)
+        self._due_ns += (late // self._period_ns + 1) * self._period_ns
+        return late
 
     def slack_s(self) -> float:
         """Seconds left before the next deadline."""
@@ -70,8 +59,10 @@ class SimPacer:
         self._sleep = sleep
         self._due_ns: int | None = None
 
-    def wait(self, give_up_s: float = 0.1) -> Beat | None:
-        """Wait for the next deadline; None if the clock did not reach it within `give_up_s`.
+    def wait(self, give_up_s: float = 0.1) -> int | None:
+        """Wait for the next deadline; return nanoseconds late, by that clock.
+
+        None if the clock did not reach the deadline within `give_up_s` of the machine's time.
 
         A clock set back starts a new row of deadlines.
         """
@@ -83,9 +74,8 @@ class SimPacer:
                     self._due_ns = now
                 if now >= self._due_ns:
                     late = now - self._due_ns
-                    missed = late // self._period_ns
-                    self._due_ns += (missed + 1) * self._period_ns
-                    return Beat(late, missed)
+                    self._due_ns += (late // self._period_ns + 1) * self._period_ns
+                    return late
             if waited >= give_up_s:
                 return None
             self._sleep(self._poll_s)

@@ -42,16 +42,15 @@ def test_a_tick_that_comes_late_says_how_late():
     pacer = wall(machine)
     pacer.wait()
     machine.now += PERIOD + 3_000_000
-    beat = pacer.wait()
-    assert (beat.late_ns, beat.missed) == (3_000_000, 0)
+    assert pacer.wait() == 3_000_000
 
 
-def test_deadlines_slept_through_are_skipped_and_counted_not_caught_up_in_a_burst():
+def test_deadlines_slept_through_are_skipped_not_caught_up_in_a_burst():
     machine = Machine()
     pacer = wall(machine)
     pacer.wait()
     machine.now += 5 * PERIOD + 1_000_000
-    assert pacer.wait().missed == 4
+    assert pacer.wait() == 4 * PERIOD + 1_000_000
     before = machine.now
     pacer.wait()
     assert machine.now - before == PERIOD - 1_000_000
@@ -77,8 +76,7 @@ def test_a_simulated_clock_that_has_not_started_gives_no_tick():
 
 def test_a_simulated_clock_that_starts_late_in_life_is_not_late():
     clock = SimClock(10**18, 0)
-    beat = SimPacer(PERIOD, clock.read, sleep=clock.sleep).wait()
-    assert (beat.late_ns, beat.missed) == (0, 0)
+    assert SimPacer(PERIOD, clock.read, sleep=clock.sleep).wait() == 0
 
 
 def test_a_paused_simulated_clock_gives_no_second_tick():
