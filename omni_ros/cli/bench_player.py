@@ -20,20 +20,18 @@ import sys
 import tempfile
 import textwrap
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from omni_ros.cli import UsageError
 from omni_ros.cli.children import child_environment
 from omni_ros.cli.configs import robot_file, with_rate
-from omni_ros.cli.processes import busy_processes, cpu_seconds, find_descendant, stop_tree
+from omni_ros.cli.launched import LAUNCH, launched, say
+from omni_ros.cli.processes import busy_processes, cpu_seconds, find_descendant
 from omni_ros.cli.report import format_table, terminal_width, write
 from omni_ros.requirements import require
 from omni_ros.telemetry.provenance import one_line, provenance
 
-LAUNCH = ("ros2", "launch", "omni_ros", "vla.launch.py", "policy:=scripted", "world:=true")
 EXECUTABLE = "action_player"
 
 #: Starting the graph takes some seconds on two cores; a machine under load needs more.
@@ -113,43 +111,6 @@ def _check(arguments: argparse.Namespace) -> None:
         raise UsageError(f"--domain {arguments.domain}: expected 0 to 101")
     if arguments.json is not None and not arguments.json.absolute().parent.is_dir():
         raise UsageError(f"--json {arguments.json}: its folder is not there; make it first")
-
-
-def say(text: str) -> None:
-    """Tell on standard error what goes on, so that standard output holds only the result."""
-    print(text, file=sys.stderr, flush=True)
-
-
-@contextmanager
-def launched(
-    command: list[str], log: Path
-) -> Iterator[tuple[subprocess.Popen, Callable[[], None]]]:
-    """Run the graph for the length of the block.
-
-    Yields the process and a function that raises RuntimeError once the graph has ended by itself.
-    A RuntimeError that leaves the block gets the end of what the graph printed.
-    """
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            # Its own session: Ctrl-C here reaches it once, through stop_tree, and not twice.
-            start_new_session=True,
-        )
-
-    def check_alive() -> None:
-        if process.poll() is not None:
-            raise RuntimeError(f"`{' '.join(command)}` ended with status {process.returncode}")
-
-    try:
-        yield process, check_alive
-    except RuntimeError as error:
-        tail = log.read_text(encoding="utf-8", errors="replace").splitlines()[-5:]
-        raise RuntimeError(f"{error}. The graph's last lines: {' | '.join(tail)}") from error
-    finally:
-        stop_tree(process)
 
 
 def measure(

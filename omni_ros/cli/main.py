@@ -38,6 +38,7 @@ class Command:
 
 
 COMMANDS: Mapping[str, Command] = {
+    "demo": Command("run the arm in the table-top world, then say how it went", "omni_ros.cli.demo"),
     "doctor": Command("say what this machine offers and what is amiss", "omni_ros.cli.doctor"),
     "bench": Command("measure a part on this machine", "omni_ros.cli.bench"),
 }

@@ -91,6 +91,13 @@ class Simulation:
         self.data.qpos[start + 3 : start + 7] = (np.cos(yaw / 2), 0, 0, np.sin(yaw / 2))
         self.data.qvel[dof : dof + 6] = 0.0
 
+    def place_arm(self, positions: np.ndarray) -> None:
+        """Put the joints (6,) somewhere, at rest and held there."""
+        self.data.qpos[self._qpos] = positions
+        self.data.qvel[self._dof] = 0.0
+        self.command_position(positions)
+        mujoco.mj_forward(self.model, self.data)
+
     # -- motion -----------------------------------------------------------------------------
 
     def step(self, count: int = 1) -> None:
