@@ -26,7 +26,6 @@ How it decides where the message definitions leave it open:
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import Sequence
 
 import numpy as np
@@ -35,16 +34,12 @@ from omni_ros.player.chunk import Chunk, Refusal
 from omni_ros.player.command import Command, Counters, PlayerStatusData
 from omni_ros.player.gate import Gate, refuse
 from omni_ros.player.inputs import Measured
-from omni_ros.player.limiter import Limiter, Motion
-from omni_ros.player.ramp import Ramp
+from omni_ros.player.mover import Mover
 from omni_ros.player.reasons import ControlMode, Reason, State
-from omni_ros.player.schedule import LeadIn, Plan, Schedule
 from omni_ros.player.watchdog import Ages, describe, stale
 from omni_ros.robot import Robot
 
 _MOVING = (State.RAMPING_IN, State.PLAYING)
-#: Velocity output: seconds in which the estimated position is drawn to the measured one.
-_ESTIMATE_S = 0.25
 
 
 class Player:
@@ -58,21 +53,9 @@ class Player:
         self.state = State.INACTIVE
         self.trip_reason = Reason.NONE
         self.last_refusal: Refusal | None = None
-        self._period_ns = self.config.period_ns
-        self._limiter = Limiter(robot)
-        self._span_ns = round(self._limiter.span_s * 1e9)
-        self._lookahead = self.config.lookahead if self.config.output == "joint_trajectory" else 1
-        offsets = np.array([-self._span_ns, 0, self._span_ns], dtype=np.int64)
-        steps = np.arange(self._lookahead, dtype=np.int64) * self._period_ns
-        self._offsets = (steps[:, None] + offsets).ravel()
+        self._mover = Mover(robot)
         self._measured = Measured(robot)
         self._gate = Gate(self.config)
-        self._schedule = Schedule(self.config)
-        wide = robot.upper - robot.lower
-        self._row_low, self._row_high = robot.lower - wide, robot.upper + wide
-        if self.config.velocity_mode:
-            self._row_low, self._row_high = -10.0 * robot.velocity, 10.0 * robot.velocity
-        self._resume_tolerance = self.config.resume_tolerance * wide
         self._reasons: tuple[Reason, ...] = ()  # why STALE, as long as it lasts
         self._words: dict[Reason, str] = {}
         self._waiting_for = Reason.NONE
@@ -82,10 +65,6 @@ class Player:
         self._was_holding = False
         self._trip_ns = 0
         self._last_tick_ns: int | None = None
-        self._ahead: list[Motion] = []
-        self._ramp = Ramp(self.config.ramp_in_s, len(robot.joints))
-        self._rebased = True
-        self._joint_reasons = np.zeros(len(robot.joints), dtype=np.uint8)
 
     @property
     def source(self) -> str:
@@ -95,8 +74,7 @@ class Player:
     @property
     def at_rest(self) -> bool:
         """True if the command does not move (or there is none)."""
-        motion = self._limiter.motion
-        return motion is None or motion.at_rest
+        return self._mover.at_rest
 
     # Inputs
 
@@ -154,7 +132,7 @@ class Player:
         if not self.at_rest:
             return False, "refused: the arm is still braking; try again when it stands"
         cleared, self.trip_reason = self.trip_reason, Reason.NONE
-        self._schedule.clear()
+        self._mover.clear()
         self._gate.only_after(now_ns)
         if self.state is State.TRIPPED:
             self.state = State.HOLDING
@@ -170,7 +148,7 @@ class Player:
         """Brake to rest. Go on ticking until `state` is INACTIVE, one tick after standing."""
         if self.state is State.INACTIVE:
             return
-        if self._limiter.motion is None:
+        if self._mover.motion is None:
             self.state = State.INACTIVE
             return
         self._leaving = True
@@ -200,23 +178,32 @@ class Player:
             self._start_anew()
             self.state = State.INACTIVE
             return None
-        self._catch_up(missed or 0)
+        mover = self._mover
+        mover.catch_up(missed, self._measured.position)
         self._watch(now_ns)
-        motion = self._move(now_ns)
-        self._said_rest = self._leaving and motion.at_rest
-        return self._command(motion, (missed or 0) + 1)
+        if self.state in _MOVING:
+            mover.play(now_ns)
+            self.state = State.RAMPING_IN if mover.ramping else State.PLAYING
+        else:
+            mover.hold()
+        self._said_rest = self._leaving and mover.at_rest
+        command = mover.command(missed + 1)
+        for reason in set(command.joint_reasons.tolist()) - {0}:
+            self.counters.limited[reason] += 1
+        self.counters.commands += 1
+        return command
 
-    def _pass_time(self, now_ns: int) -> int | None:
-        """Return how many ticks were missed; None on the first tick and after a jump."""
+    def _pass_time(self, now_ns: int) -> int:
+        """Return how many ticks were missed since the last one; none if the clock jumped."""
         last, self._last_tick_ns = self._last_tick_ns, now_ns
         if last is None:
-            return None
+            return 0
         passed = now_ns - last
         if passed < 0 or passed * 1e-9 > self.config.clock_jump_s:
             self.on_clock_jump(now_ns)
             self._last_tick_ns = now_ns
-            return None
-        missed = max(round(passed / self._period_ns) - 1, 0)
+            return 0
+        missed = max(round(passed / self.config.period_ns) - 1, 0)
         self.counters.ticks_missed += missed
         return missed
 
@@ -231,29 +218,19 @@ class Player:
             self._waiting_for = Reason.JOINT_STATE_STALE
         if self._waiting_for is not Reason.NONE:
             return False
-        self._limiter.rest_at(self._measured.position)
-        self._rebased = True
+        self._mover.rest_at(self._measured.position)
         self.state = State.HOLDING
         if self.trip_reason is not Reason.NONE:
             self.state = State.TRIPPED
         return True
 
-    def _catch_up(self, missed: int) -> None:
-        if missed and self.config.output == "joint_trajectory":
-            for _ in range(min(missed, self._limiter.periods + self._lookahead)):
-                motion = self._ahead.pop(0) if self._ahead else None
-                self._limiter.motion = motion or self._limiter.stop(self._limiter.motion)
-        if self.config.velocity_mode:
-            share = 1.0 if self.at_rest else min(1.0, self.config.period_s / _ESTIMATE_S)
-            self._limiter.shift(share * (self._measured.position - self._limiter.motion.p))
-
     def _watch(self, now_ns: int) -> None:
         ages = self._ages(now_ns)
         reasons = stale(ages, self.config)
         if self.state in _MOVING:
-            plan = self._schedule.newest
-            if now_ns + self._period_ns > self._schedule.end_ns:
-                reasons.append(Reason.CHUNK_STALE if plan.cut_by_life else Reason.STARVED)
+            ended = self._mover.ended(now_ns)
+            if ended:
+                reasons.append(ended)
             if reasons:
                 self._go_stale(tuple(reasons), ages)
         elif self.state is State.HOLDING and reasons:
@@ -263,60 +240,10 @@ class Player:
         elif self.state is State.STALE and self._was_holding and not reasons:
             self.state = State.HOLDING
 
-    def _move(self, now_ns: int) -> Motion:
-        """Choose the next command and the setpoints after it."""
-        limiter = self._limiter
-        limiter.reasons[:] = Reason.NONE
-        self._ahead = []
-        if self.state not in _MOVING:
-            limiter.motion = limiter.stop(limiter.motion)
-            return limiter.motion
-        self._schedule.prune(now_ns - self._span_ns)
-        times = now_ns + self._offsets
-        targets = self._ramp.apply(times, self._schedule.sample(times))
-        if not self._ramp.active:
-            self.state = State.PLAYING
-        follow = limiter.follow_velocity if self.config.velocity_mode else limiter.follow
-        limiter.motion = last = follow(limiter.motion, targets[:3])
-        for step in range(1, self._lookahead):
-            if now_ns + (step + 1) * self._period_ns > self._schedule.end_ns:
-                break
-            last = follow(last, targets[3 * step : 3 * step + 3], ahead=True)
-            self._ahead.append(last)
-        return limiter.motion
-
-    def _command(self, motion: Motion, periods: int) -> Command:
-        limiter = self._limiter
-        reasons = limiter.reasons.copy()
-        reasons[limiter.outside()] = Reason.OUT_OF_LIMITS
-        self._joint_reasons = reasons
-        for reason in set(reasons.tolist()):
-            if reason:
-                self.counters.limited[reason] += 1
-        last = self._ahead[-1] if self._ahead else motion
-        rows = _stop_rows(last)
-        n = len(motion.p)
-        command = Command(
-            position=motion.p,
-            velocity=motion.v,
-            acceleration=motion.a,
-            ahead_position=np.array([m.p for m in self._ahead]).reshape(-1, n),
-            ahead_velocity=np.array([m.v for m in self._ahead]).reshape(-1, n),
-            tail_position=last.stop_p[:, :rows].T,
-            tail_velocity=last.stop_v[:, :rows].T,
-            joint_reasons=reasons,
-            periods=periods,
-            rebased=self._rebased,
-        )
-        self._rebased = False
-        self.counters.commands += 1
-        return command
-
     # Decisions
 
     def _judge(self, chunk: Chunk, now_ns: int) -> Refusal | None:
         """Return why a chunk is not to be played now, or None."""
-
         if self.state is State.INACTIVE or self._leaving:
             return refuse(chunk, Reason.SHUTDOWN, "the player is not active")
         if self.state is State.WAITING:
@@ -348,43 +275,20 @@ class Player:
         return self.state not in _MOVING and self.at_rest and self._measured.still(now_ns)
 
     def _accept(self, chunk: Chunk, now_ns: int) -> None:
-        # Rows far outside would only overflow the arithmetic; the limiter sees them as outside.
-        values = np.clip(chunk.values, self._row_low, self._row_high)
-        chunk = replace(chunk, values=values, received_ns=now_ns)
-        shift_ns = max(now_ns - chunk.stamp_ns, 0) if self._from_row_0(now_ns) else 0
+        from_row_0 = self._from_row_0(now_ns)
         if self.state not in _MOVING:
-            self._start_ramp(now_ns)
-        motion = self._limiter.motion
-        value, slope = (motion.v, motion.a) if self.config.velocity_mode else (motion.p, motion.v)
-        lead_in = LeadIn(now_ns, value, slope)
-        plan = Plan(chunk, start_ns=now_ns, shift_ns=shift_ns, lead_in=lead_in)
-        self.counters.rows_dropped_late += self._schedule.add(plan, now_ns)
+            self._mover.begin(self._measured.position, now_ns)
+            self._reasons = ()
+            self._was_holding = False
+            self.state = State.RAMPING_IN
+        self.counters.rows_dropped_late += self._mover.add(chunk, now_ns, from_row_0)
         self.counters.chunks_played += 1
         self._gate.follow(chunk)
-
-    def _start_ramp(self, now_ns: int) -> None:
-        limiter = self._limiter
-        if limiter.motion.at_rest:
-            self._follow_a_moved_arm()
-        end = limiter.motion.stop_p[:, -1]
-        self._ramp.start(now_ns, np.zeros_like(end) if self.config.velocity_mode else end)
-        self._reasons = ()
-        self._was_holding = False
-        self.state = State.RAMPING_IN
-
-    def _follow_a_moved_arm(self) -> None:
-        """Take over the measured pose of joints that were moved while they were held."""
-        held = self._limiter.motion.p
-        moved = np.abs(self._measured.position - held) > self._resume_tolerance
-        moved &= ~self.robot.is_gripper
-        if moved.any():
-            self._limiter.rest_at(np.where(moved, self._measured.position, held))
-            self._rebased = True
 
     def _go_stale(self, reasons: tuple[Reason, ...], ages: Ages = Ages()) -> None:
         if self.state in _MOVING:
             self.counters.stops += 1
-        self._schedule.clear()
+        self._mover.clear()
         self._gate.release(lost=Reason.HEARTBEAT_LOST in reasons)
         self._give_reasons(reasons, ages)
         self._was_holding = False
@@ -399,18 +303,16 @@ class Player:
         self._trip_ns = now_ns
         if self.trip_reason is Reason.NONE:
             self.trip_reason = reason
-        self._schedule.clear()
+        self._mover.clear()
         self._gate.release()
         if self.state not in (State.INACTIVE, State.WAITING, State.TRIPPED):
             self.counters.stops += 1
             self.state = State.TRIPPED
 
     def _start_anew(self) -> None:
-        self._schedule.clear()
+        self._mover.forget()
         self._gate.release()
-        self._limiter.motion = None
         self._reasons = ()
-        self._ahead = []
         self._leaving = self._said_rest = self._was_holding = False
         self._last_tick_ns = None
         self._waiting_for = Reason.NO_JOINT_STATE
@@ -418,7 +320,7 @@ class Player:
     # What to say
 
     def _ages(self, now_ns: int) -> Ages:
-        plan = self._schedule.newest
+        plan = self._mover.plan
         return Ages(
             observation=(now_ns - plan.chunk.stamp_ns) * 1e-9 if plan else math.nan,
             chunk=(now_ns - plan.chunk.received_ns) * 1e-9 if plan else math.nan,
@@ -456,8 +358,8 @@ class Player:
             else describe(reason, ages, self.config)
             for reason in reasons
         )
-        plan = self._schedule.newest
-        motion = self._limiter.motion
+        plan = self._mover.plan
+        motion = self._mover.motion
         return PlayerStatusData(
             stamp_ns=now_ns,
             state=self.state,
@@ -474,14 +376,6 @@ class Player:
             joint_names=self.robot.joint_names,
             command_position=tuple(motion.p.tolist()) if motion else (),
             command_velocity=tuple(motion.v.tolist()) if motion else (),
-            joint_reasons=tuple(self._joint_reasons.tolist()),
+            joint_reasons=tuple(self._mover.joint_reasons.tolist()),
             counters=self.counters,
         )
-
-
-def _stop_rows(motion: Motion) -> int:
-    """Rows of the stop up to the first that stays at rest."""
-    if motion.at_rest:
-        return 0
-    moving = np.flatnonzero(motion.stop_v.any(axis=0))
-    return min(int(moving[-1]) + 2 if len(moving) else 1, motion.stop_v.shape[1])
