@@ -241,6 +241,14 @@ def graph(tmp_path):
     graph.close()
 
 
+@pytest.fixture(scope="module")
+def module_graph(tmp_path_factory):
+    """A graph that the tests of one file share; what is started in it ends with the file."""
+    graph = Graph(tmp_path_factory.mktemp("logs"))
+    yield graph
+    graph.close()
+
+
 @pytest.fixture
 def robot_file(tmp_path):
     """Write a robot YAML: the default one, with settings of `player` or of every joint changed."""
