@@ -271,7 +271,7 @@ class Player:
         return None
 
     def _from_row_0(self, now_ns: int) -> bool:
-        """True if a chunk would start at row 0: nothing played, arm commanded and measured still."""
+        """True if a chunk would start at row 0: nothing played, the arm held and measured still."""
         return self.state not in _MOVING and self.at_rest and self._measured.still(now_ns)
 
     def _accept(self, chunk: Chunk, now_ns: int) -> None:

@@ -16,7 +16,10 @@ SWITCHINGS = ("latest", "blend", "ensemble")
 
 @dataclass(frozen=True)
 class PlayerConfig:
-    """How chunks are played. Seconds and Hz; every field is explained in config/robots/tabletop.yaml."""
+    """How chunks are played, in seconds and Hz.
+
+    Every field is explained in config/robots/tabletop.yaml.
+    """
 
     rate_hz: float = 50.0
     output: str = "joint_trajectory"

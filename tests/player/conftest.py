@@ -69,7 +69,7 @@ class Rig:
             self.tick()
         return self.commands[before:]
 
-    def fields(self, values, age_s: float = 0.0, dt_s: float = 1 / 30, life_s: float = 10.0, **more):
+    def fields(self, values, age_s=0.0, dt_s=1 / 30, life_s=10.0, **more):
         """Fields of a good ActionChunk from an observation `age_s` ago."""
         values = np.asarray(values, dtype=np.float64)
         fields = {
