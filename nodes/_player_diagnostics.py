@@ -9,6 +9,7 @@ from typing import Any, Sequence
 
 from diagnostic_msgs.msg import DiagnosticStatus
 from diagnostic_updater import Updater
+from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 
 from omni_ros.msg import PlayerStatus
@@ -42,7 +43,12 @@ class PlayerDiagnostics:
                            ("chunks", self._chunks_task), ("limits", self._limits_task),
                            ("real time", self._realtime_task), ("connections", self._connections_task)):
             self._updater.add(name, task)
-        node.create_timer(LOOK_PERIOD_S, self._look)
+        # By the machine's time: a simulated clock that never comes is the very thing to report.
+        steady = Clock(clock_type=ClockType.STEADY_TIME)
+        node.create_timer(LOOK_PERIOD_S, self._look, clock=steady)
+        node.destroy_timer(self._updater.timer)
+        self._updater.timer = node.create_timer(
+            self._updater.period, self._updater.update, clock=steady)
 
     # -- called by the tick --------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ import time
 from lifecycle_msgs.msg import State
 from lifecycle_msgs.srv import ChangeState, GetState
 from rcl_interfaces.msg import ParameterDescriptor
+from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 from rclpy.parameter import Parameter
 from std_msgs.msg import Bool
@@ -68,7 +69,8 @@ class LifecycleManager(Node):
                              durability=DurabilityPolicy.TRANSIENT_LOCAL)
         self._all_active = self.create_publisher(Bool, "~/all_active", latched)
         self._last_all_active = None
-        self.create_timer(PERIOD_S, self._look)
+        # By the machine's time: a simulated clock may come from a node that is yet to be brought up.
+        self.create_timer(PERIOD_S, self._look, clock=Clock(clock_type=ClockType.STEADY_TIME))
 
     def _look(self) -> None:
         for link in self.links:
