@@ -3,8 +3,8 @@
 """Subscriptions that are read by the tick, not by the executor.
 
 An executor wakes for every message and holds the interpreter while it does: 500 joint states a second
-cost more than the tick itself, and any of them may delay it. Only the newest matters, so the tick takes
-what has come when it looks, and nothing wakes in between. Events of such a subscription are left out
+cost more than the tick itself, and any of them may delay it. Nothing needs them before the next tick, so it
+takes what has come when it looks, and nothing wakes in between. Events of such a subscription are left out
 too: with unread messages behind them they would keep an executor spinning.
 """
 
@@ -33,8 +33,7 @@ class NeverExecuted(CallbackGroup):
 
 
 class PolledSubscription:
-    """A subscription whose messages are fetched by whoever owns it, on that thread.
-    """
+    """A subscription whose messages are fetched by whoever owns it, on that thread."""
 
     def __init__(self, node: Node, message_type: Any, topic: str, qos: QoSProfile) -> None:
         self._subscription = node.create_subscription(
@@ -43,7 +42,7 @@ class PolledSubscription:
             qos_overriding_options=QoSOverridingOptions.with_default_policies())
         self._node = node
 
-    def take(self, most: int = 8) -> Iterator[Any]:
+    def take(self, most: int = 16) -> Iterator[Any]:
         """Yield the messages that have come since the last look, oldest first, at most `most`."""
         handle = self._subscription.handle
         with handle:

@@ -34,8 +34,8 @@ from omni_ros.nodes._sources import ProcessWatch
 from omni_ros.nodes._support import (
     CHUNK_QOS,
     COMMAND_QOS,
+    JOINT_STATES_QOS,
     LATCHED_QOS,
-    SENSOR_QOS,
     describe,
     describe_int,
     load_robot_parameter,
@@ -102,7 +102,7 @@ class ActionPlayer(LifecycleNode):
             kind, robot.command_topic, COMMAND_QOS, qos_overriding_options=overridable)
         self._statuses = self.create_publisher(PlayerStatus, "~/status", LATCHED_QOS)
         polled = [
-            (JointState, robot.topics["joint_states"], SENSOR_QOS),
+            (JointState, robot.topics["joint_states"], JOINT_STATES_QOS),
             (ActionChunk, "action_chunk", CHUNK_QOS),
             (Heartbeat, "heartbeat", CHUNK_QOS),
         ]
