@@ -8,6 +8,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -127,13 +128,16 @@ class Graph:
 
     # -- processes ----------------------------------------------------------------------------
 
-    def start(self, executable: str, *, name: str | None = None, remap: dict | None = None,
+    def start(self, executable: str | Path, *, name: str | None = None, remap: dict | None = None,
               params_file: Path | None = None, **parameters: Any) -> Process:
-        """Start a node of the package; keyword arguments are its parameters."""
+        """Start a node of the package, or a Python file; keyword arguments are its parameters."""
         prefix = Path(os.environ["AMENT_PREFIX_PATH"].split(":")[0])
-        program = prefix / "lib" / "omni_ros" / executable
+        program = [str(prefix / "lib" / "omni_ros" / executable)]
+        if isinstance(executable, Path):
+            program = [sys.executable, "-P", str(executable)]
+            name = name or executable.stem
         name = name or executable
-        command = [str(program), "--ros-args", "-r", f"__node:={name}"]
+        command = [*program, "--ros-args", "-r", f"__node:={name}"]
         for key, value in parameters.items():
             command += ["-p", f"{key}:={_yaml_value(value)}"]
         for old, new in (remap or {}).items():
@@ -252,6 +256,11 @@ def module_graph(tmp_path_factory):
 @pytest.fixture
 def robot_file(tmp_path):
     """Write a robot YAML: the default one, with settings of `player` or of every joint changed."""
+    return robot_writer(tmp_path)
+
+
+def robot_writer(folder: Path) -> Callable[..., str]:
+    """Return what `robot_file` returns, writing to a folder."""
 
     def write(name: str = "tabletop", *, joints: dict | None = None, edit: Callable | None = None,
               **player: Any) -> str:
@@ -261,14 +270,15 @@ def robot_file(tmp_path):
             joint.update(joints or {})
         if edit:
             edit(content)
-        path = tmp_path / f"robot_{re.sub('[^0-9]', '', str(time.monotonic()))}.yaml"
+        path = folder / f"robot_{re.sub('[^0-9]', '', str(time.monotonic()))}.yaml"
         path.write_text(yaml.safe_dump(content, sort_keys=False))
         return str(path)
 
     return write
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def tools():
-    """Free functions for tests, without an import path of their own."""
-    return SimpleNamespace(eventually=eventually)
+    """Free functions and classes for tests, without an import path of their own."""
+    return SimpleNamespace(eventually=eventually, Graph=Graph, Process=Process,
+                           robot_writer=robot_writer)
