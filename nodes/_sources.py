@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import os
 import select
+from dataclasses import dataclass
+from enum import Enum
 
 from omni_ros.msg import Heartbeat
 from omni_ros.nodes._support import pid_scope
@@ -14,48 +16,88 @@ from omni_ros.nodes._support import pid_scope
 MOST_WATCHED = 8
 
 
+class Seen(Enum):
+    """What a heartbeat says about the process behind it."""
+
+    SAME = 1   # the one known so far, or the first of its source
+    OTHER = 2  # another process than before: the source was restarted
+    ENDED = 3  # it has ended since it beat; the beat was still on its way
+
+
+@dataclass
+class _Process:
+    pid: int
+    scope: str
+    descriptor: int | None = None
+    ended: bool = False
+
+
 class ProcessWatch:
     """A pidfd for each source that beats from this machine and PID namespace.
 
-    A pidfd becomes readable when its process ends, however it ends. Looking costs one poll().
+    A pidfd becomes readable when its process ends, however it ends. Looking costs one poll(). Where
+    there is none (another machine, or the system does not allow it) only the beats tell.
     """
 
     def __init__(self) -> None:
         self._scope = pid_scope()
         self._poll = select.poll()
-        self._watched: dict[str, tuple[int, int]] = {}  # source -> (pid, pidfd)
+        self._known: dict[str, _Process] = {}
 
-    def see(self, beat: Heartbeat) -> bool:
-        """Note a heartbeat; return whether the source is another process than before."""
-        known = self._watched.get(beat.source)
-        if known is not None and known[0] == beat.pid:
-            return False
-        if known is not None:
-            self._forget(beat.source)
-        if (not self._scope or beat.pid_scope != self._scope or not hasattr(os, "pidfd_open")
-                or len(self._watched) >= MOST_WATCHED):
-            return known is not None
-        try:
-            descriptor = os.pidfd_open(beat.pid)
-        except OSError:
-            return True  # it ended between beating and being looked at
-        self._watched[beat.source] = (beat.pid, descriptor)
-        self._poll.register(descriptor, select.POLLIN)
-        return known is not None
+    def see(self, beat: Heartbeat) -> Seen:
+        """Note a heartbeat and begin to watch its process."""
+        known = self._known.get(beat.source)
+        if known is None and len(self._known) >= MOST_WATCHED:
+            return Seen.SAME
+        if known is not None and not known.ended and (
+                (known.pid, known.scope) == (beat.pid, beat.pid_scope)):
+            return Seen.SAME
+        self._forget(beat.source)
+        process = _Process(beat.pid, beat.pid_scope)
+        self._known[beat.source] = process
+        self._open(process)
+        if process.ended:
+            return Seen.ENDED
+        return Seen.SAME if known is None else Seen.OTHER
 
     def ended(self) -> list[str]:
         """Return the sources whose process has ended since the last look."""
-        ready = {descriptor for descriptor, _ in self._poll.poll(0)} if self._watched else set()
-        gone = [source for source, (_, descriptor) in self._watched.items() if descriptor in ready]
+        ready = {descriptor for descriptor, _ in self._poll.poll(0)} if self._known else set()
+        gone = [source for source, process in self._known.items() if process.descriptor in ready]
         for source in gone:
-            self._forget(source)
+            self._end(self._known[source])
         return gone
 
     def close(self) -> None:
-        for source in list(self._watched):
+        for source in list(self._known):
             self._forget(source)
 
+    def _open(self, process: _Process) -> None:
+        if not self._scope or process.scope != self._scope or not hasattr(os, "pidfd_open"):
+            return
+        try:
+            process.descriptor = os.pidfd_open(process.pid)
+        except ProcessLookupError:
+            process.ended = True
+            return
+        except (OSError, OverflowError):
+            return  # not allowed here, no descriptors left, or not a process id
+        self._poll.register(process.descriptor, select.POLLIN)
+        # Ended, but not yet reaped by its parent: can be opened, and is readable at once.
+        if process.descriptor in {descriptor for descriptor, _ in self._poll.poll(0)}:
+            self._end(process)
+
+    def _end(self, process: _Process) -> None:
+        self._close(process)
+        process.ended = True
+
     def _forget(self, source: str) -> None:
-        _, descriptor = self._watched.pop(source)
-        self._poll.unregister(descriptor)
-        os.close(descriptor)
+        process = self._known.pop(source, None)
+        if process is not None:
+            self._close(process)
+
+    def _close(self, process: _Process) -> None:
+        if process.descriptor is not None:
+            self._poll.unregister(process.descriptor)
+            os.close(process.descriptor)
+            process.descriptor = None

@@ -30,7 +30,7 @@ from omni_ros.nodes._player_diagnostics import PlayerDiagnostics
 from omni_ros.nodes._player_messages import chunk_from_message, command_message, status_message
 from omni_ros.nodes._polled import PolledSubscription
 from omni_ros.nodes._runtime import logged, run
-from omni_ros.nodes._sources import ProcessWatch
+from omni_ros.nodes._sources import ProcessWatch, Seen
 from omni_ros.nodes._support import (
     CHUNK_QOS,
     COMMAND_QOS,
@@ -233,9 +233,11 @@ class ActionPlayer(LifecycleNode):
             player.on_joint_state(message.name, message.position, message.velocity,
                                   to_ns(message.header.stamp), now_ns)
         for message in self._beats.take():
-            if self._watch.see(message):
-                player.on_source_exit(message.source, now_ns)  # another process: ids start anew
-            player.on_heartbeat(message.source, now_ns, to_ns(message.period))
+            seen = self._watch.see(message)
+            if seen is not Seen.SAME:
+                player.on_source_exit(message.source, now_ns)  # chunk ids start anew
+            if seen is not Seen.ENDED:
+                player.on_heartbeat(message.source, now_ns, to_ns(message.period))
         for source in self._watch.ended():
             player.on_source_exit(source, now_ns)
         for message in self._chunks.take():
