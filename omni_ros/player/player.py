@@ -61,6 +61,7 @@ class Player:
         self._waiting_for = Reason.NONE
         self._stop_asked = False
         self._leaving = False
+        self._told_to_leave = False  # the last word of a status, until activated again
         self._said_rest = False  # leaving: a command at rest has gone out
         self._was_holding = False
         self._trip_ns = 0
@@ -142,12 +143,14 @@ class Player:
         """Begin: wait for clock and joints, then hold where the arm is."""
         if self.state is State.INACTIVE:
             self._start_anew()
+            self._told_to_leave = False
             self.state = State.WAITING
 
     def deactivate(self, now_ns: int) -> None:
         """Brake to rest. Go on ticking until `state` is INACTIVE, one tick after standing."""
         if self.state is State.INACTIVE:
             return
+        self._told_to_leave = True
         if self._mover.motion is None:
             self.state = State.INACTIVE
             return
@@ -338,7 +341,7 @@ class Player:
             reasons.append(self.trip_reason)
         if self._stop_asked:
             reasons.append(Reason.PROTECTIVE_STOP)
-        if self._leaving:
+        if self._told_to_leave:
             reasons.append(Reason.SHUTDOWN)
         if self.state is not State.INACTIVE:
             reasons += stale(ages, self.config)

@@ -60,6 +60,6 @@ _WORDS = {
     Reason.NON_FINITE: "NaN or infinity in a chunk",
     Reason.PROTECTIVE_STOP: "a protective stop was asked for",
     Reason.CLOCK_JUMP: "the clock jumped; queues were emptied",
-    Reason.SHUTDOWN: "the player is being deactivated",
+    Reason.SHUTDOWN: "the player was told to stop: deactivated, or its process is ending",
     Reason.OUT_OF_LIMITS: "joints are outside of the position limits",
 }

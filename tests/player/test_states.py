@@ -253,6 +253,19 @@ def test_deactivation_brakes_says_rest_once_and_ends(rig):
     assert rig.status().state is State.INACTIVE
 
 
+def test_an_inactive_player_says_that_it_was_told_to_stop(rig):
+    playing(rig).player.deactivate(rig.now_ns)
+    rig.run(1.0)
+    assert rig.status().reasons == (Reason.SHUTDOWN,)
+
+
+def test_a_new_activation_ends_the_word_of_the_last_stop(rig):
+    rig.player.deactivate(rig.now_ns)
+    rig.run(0.2)
+    rig.player.activate(rig.now_ns)
+    assert Reason.SHUTDOWN not in rig.status().reasons
+
+
 def test_deactivation_at_rest_sends_one_last_hold(rig):
     rig.player.deactivate(rig.now_ns)
     commands = rig.run(0.2)
