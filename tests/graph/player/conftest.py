@@ -17,7 +17,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import yaml
 
 pytest.importorskip("rclpy")
 pytest.importorskip("omni_ros.msg")
@@ -35,7 +34,7 @@ from omni_ros.nodes._support import (  # noqa: E402
     pid_scope,
     time_message,
 )
-from omni_ros.player.reasons import ControlMode, State  # noqa: E402
+from omni_ros.player.reasons import State  # noqa: E402
 from omni_ros.robot import load_robot  # noqa: E402
 
 #: Deep enough that an observer which is kept waiting for seconds loses nothing.
@@ -365,4 +364,4 @@ def player(module_graph, player_process, write_robot, tools):
 def kit():
     """What tests of the player need of this file, without an import path of their own."""
     return SimpleNamespace(Rig=Rig, Source=Source, Arm=Arm, Wire=Wire, DEEP=DEEP, State=State,
-                           check_limits=check_limits, ControlMode=ControlMode, yaml=yaml)
+                           check_limits=check_limits, JointState=JointState)
