@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -35,8 +36,10 @@ def launched(
             stdin=subprocess.DEVNULL,
             stdout=output,
             stderr=subprocess.STDOUT,
-            # Its own session: Ctrl-C here reaches it once, through stop_tree, and not twice.
-            start_new_session=True,
+            # Its own process group: Ctrl-C here reaches it once, through stop_tree, and not twice.
+            # Not its own session: the kernel's autogroups would then weigh the whole graph against
+            # all else in this session, and a bench would flatter the player.
+            preexec_fn=os.setpgrp,
         )
 
     def check_alive() -> None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 import sys
 from types import SimpleNamespace
 
@@ -107,6 +108,14 @@ def test_a_graph_that_ends_by_itself_is_an_error_with_what_it_printed(tmp_path):
             check_alive()
 
 
+def test_the_graph_shares_the_session_of_its_baseline_but_not_its_interrupts(tmp_path):
+    # The kernel shares the processor out between sessions first.
+    command = [sys.executable, "-c", "import time; time.sleep(60)"]
+    with bench_player.launched(command, tmp_path / "log") as (process, _):
+        assert os.getsid(process.pid) == os.getsid(0)
+        assert os.getpgid(process.pid) == process.pid
+
+
 class Probe:
     """Counts up at 100 Hz as a player would."""
 
@@ -130,7 +139,7 @@ class Probe:
 def test_a_window_counts_only_its_own_ticks_and_has_a_baseline(monkeypatch):
     monkeypatch.setattr(bench_player, "SETTLE_S", 0.5)
     probe = Probe()
-    result = bench_player.measure(probe, 1, "idle", 0, 100.0, 1.0)
+    result = bench_player.measure(probe, os.getpid(), "idle", 0, 100.0, 1.0)
     assert probe.resets == 1 and result["ticks"] == 100
     assert result["p99"] == 0.2 and result["cpu_percent"] is None
     assert result["baseline"]["ticks"] + result["baseline"]["missed"] == 100
