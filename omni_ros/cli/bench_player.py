@@ -130,6 +130,7 @@ def measure(
             stdout=subprocess.PIPE,
             env=child_environment(),
             cwd="/",
+            preexec_fn=os.setpgrp,  # Ctrl-C is for this process, which ends it below
         )
         try:
             before = probe.reset_lateness()

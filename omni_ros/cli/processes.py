@@ -80,7 +80,8 @@ def cpu_seconds(pid: int, proc: Path = Path("/proc")) -> float | None:
 def busy_processes(count: int) -> Iterator[list[int]]:
     """Keep `count` processes burning Python for the length of the block; yields their pids."""
     command = [sys.executable, "-I", "-S", "-c", _BURN, str(os.getpid())]
-    started = [subprocess.Popen(command) for _ in range(count)]
+    # Their own process groups: Ctrl-C is for the measurement, which ends them itself.
+    started = [subprocess.Popen(command, preexec_fn=os.setpgrp) for _ in range(count)]
     try:
         yield [process.pid for process in started]
     finally:
