@@ -1,0 +1,114 @@
+# Copyright 2026 The omni_ros authors
+# SPDX-License-Identifier: Apache-2.0
+"""Sizes of a SmolVLA, as plain numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class VisionConfig:
+    """A SigLIP-like tower over square patches."""
+
+    width: int
+    mlp: int
+    layers: int
+    heads: int
+    patch: int
+    table_side: int  # the position table covers table_side x table_side patches
+    eps: float
+
+
+@dataclass(frozen=True)
+class TextConfig:
+    """A Llama-like decoder of which only the first `layers` are used."""
+
+    width: int
+    mlp: int
+    layers: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    vocabulary: int
+    eps: float
+
+
+@dataclass(frozen=True)
+class SmolVLAConfig:
+    """Everything that decides a shape or a number, named as this package names it."""
+
+    vision: VisionConfig
+    text: TextConfig
+    shuffle: int  # the connector joins shuffle x shuffle neighbouring patches into one token
+    expert_width: int
+    expert_mlp: int
+    self_attention: tuple[bool, ...]  # per layer: own keys too, or the prefix alone
+    chunk: int
+    steps: int
+    action: int
+    state: int
+    max_action: int
+    max_state: int
+    image_height: int
+    image_width: int
+    language: int  # tokens of the prompt, padding included
+    special_tokens: bool  # image tokens stand between marks
+    min_period: float
+    max_period: float
+    n_action_steps: int
+
+    @property
+    def patches(self) -> tuple[int, int]:
+        """Patches of an image, (rows, columns)."""
+        return self.image_height // self.vision.patch, self.image_width // self.vision.patch
+
+    @property
+    def image_tokens(self) -> int:
+        rows, columns = self.patches
+        return (rows // self.shuffle) * (columns // self.shuffle)
+
+    @property
+    def layers(self) -> int:
+        return self.text.layers
+
+    @property
+    def kv_width(self) -> int:
+        return self.text.kv_heads * self.text.head_dim
+
+    def check(self) -> None:
+        """Raise ValueError for sizes that do not fit each other."""
+        rows, columns = self.patches
+        text, vision = self.text, self.vision
+        rules = [
+            (self.image_height % vision.patch == 0 and self.image_width % vision.patch == 0,
+             f"images of {self.image_height} x {self.image_width} do not divide into patches of "
+             f"{vision.patch}; give resize_imgs_with_padding a multiple of it"),
+            (rows == columns,
+             f"images of {self.image_height} x {self.image_width} are not square: the connector "
+             "joins neighbours of a square grid only; give resize_imgs_with_padding equal sides"),
+            (rows % self.shuffle == 0,
+             f"{rows} patches a side do not divide by the connector's scale {self.shuffle}"),
+            (text.heads % text.kv_heads == 0,
+             f"{text.heads} query heads do not divide by {text.kv_heads} key heads"),
+            (text.head_dim % 2 == 0, f"head width {text.head_dim} is odd: expected an even one"),
+            (vision.width % vision.heads == 0,
+             f"vision width {vision.width} does not divide by {vision.heads} heads"),
+            (self.expert_width % 2 == 0,
+             f"expert width {self.expert_width} is odd: time needs sine and cosine pairs"),
+            (len(self.self_attention) == text.layers,
+             f"{len(self.self_attention)} expert layers for {text.layers} backbone layers: "
+             "expected as many of one as of the other"),
+            (self.action <= self.max_action,
+             f"actions of {self.action} values in max_action_dim {self.max_action}"),
+            (self.state <= self.max_state,
+             f"a state of {self.state} values in max_state_dim {self.max_state}"),
+            (min(self.chunk, self.steps, self.language, self.action, self.state) > 0,
+             f"chunk {self.chunk}, steps {self.steps}, prompt {self.language}, action {self.action} "
+             f"and state {self.state}: expected each to be 1 or more"),
+            (0 < self.min_period < self.max_period,
+             f"periods {self.min_period} to {self.max_period}: expected 0 < min < max"),
+        ]
+        for holds, text_of_rule in rules:
+            if not holds:
+                raise ValueError(text_of_rule)

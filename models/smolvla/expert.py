@@ -1,0 +1,115 @@
+# Copyright 2026 The omni_ros authors
+# SPDX-License-Identifier: Apache-2.0
+"""Stage 3, `action_head`: one velocity of the flow, by the action expert.
+
+Inputs (float32, no batch dimension; P is the prefix length):
+    noisy       [chunk, max action]     actions at this time
+    time        [1, expert width]       `flow.time_embedding` of this time, from the host (float64
+                                        sines have no place in the program)
+    valid       [P]                     the same as the backbone's
+    cos, sin    [chunk, head width / 2] `prefix.action_rope(valid)`: actions follow the valid prefix
+    keys, values per layer              the backbone's outputs, in order, unchanged
+Output: velocity [chunk, max action]. The host steps: actions += dt * velocity, dt = -1 / steps.
+
+Layers alternate. In self-attention an action sees the prefix and the actions up to itself; in
+cross-attention the prefix alone, and positions start at 0.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from ..common.flow import rope_tables
+from ..common.layers import GatedMLP, RMSNorm, additive, attend, merge_heads, rotate, split_heads
+from .config import SmolVLAConfig
+
+
+class ExpertLayer(nn.Module):
+    """One layer of the expert; cross-attention has no keys of its own (the backbone made them)."""
+
+    def __init__(self, config: SmolVLAConfig, *, self_attention: bool) -> None:
+        super().__init__()
+        text, width = config.text, config.expert_width
+        self.heads, self.kv_heads = text.heads, text.kv_heads
+        self.self_attention = self_attention
+        self.attention_norm = RMSNorm(width, text.eps)
+        self.q = nn.Linear(width, text.heads * text.head_dim, bias=False)
+        if self_attention:
+            self.k = nn.Linear(width, config.kv_width, bias=False)
+            self.v = nn.Linear(width, config.kv_width, bias=False)
+        self.o = nn.Linear(text.heads * text.head_dim, width, bias=False)
+        self.mlp_norm = RMSNorm(width, text.eps)
+        self.mlp = GatedMLP(width, config.expert_mlp)
+
+    def forward(
+        self,
+        x: torch.Tensor,
+        keys: torch.Tensor,
+        values: torch.Tensor,
+        mask: torch.Tensor,
+        cos: torch.Tensor,
+        sin: torch.Tensor,
+    ) -> torch.Tensor:
+        normed = self.attention_norm(x)
+        queries = rotate(split_heads(self.q(normed), self.heads), cos, sin)
+        if self.self_attention:
+            own_keys = rotate(split_heads(self.k(normed), self.kv_heads), cos, sin)
+            keys = torch.cat((keys, own_keys.permute(0, 2, 1)), dim=2)
+            values = torch.cat((values, split_heads(self.v(normed), self.kv_heads)), dim=1)
+        x = x + self.o(merge_heads(attend(queries, keys, values, mask)))
+        return x + self.mlp(self.mlp_norm(x))
+
+
+class ActionHead(nn.Module):
+    """Actions and time to a velocity."""
+
+    def __init__(self, config: SmolVLAConfig) -> None:
+        super().__init__()
+        width, chunk = config.expert_width, config.chunk
+        self.chunk = chunk
+        self.action_in = nn.Linear(config.max_action, width)
+        # One Linear over [action, time] in the checkpoint. Time is one row for all actions.
+        self.mix_action = nn.Linear(width, width, bias=False)
+        self.mix_time = nn.Linear(width, width)
+        self.mix_out = nn.Linear(width, width)
+        self.layers = nn.ModuleList(
+            ExpertLayer(config, self_attention=flag) for flag in config.self_attention
+        )
+        self.norm = RMSNorm(width, config.text.eps)
+        self.action_out = nn.Linear(width, config.max_action)
+        self.register_buffer("causal", torch.ones(chunk, chunk).tril(), persistent=False)
+        self.register_buffer("each_action", torch.ones(chunk, 1), persistent=False)
+        for name, table in zip(
+            ("cross_cos", "cross_sin"), rope_tables(torch.arange(chunk).numpy(), config.text.head_dim),
+            strict=True,
+        ):
+            self.register_buffer(name, torch.from_numpy(table), persistent=False)
+
+    def embed(self, noisy: torch.Tensor, time: torch.Tensor) -> torch.Tensor:
+        """Return the expert's input, [chunk, expert width]."""
+        mixed = self.mix_action(self.action_in(noisy)) + self.mix_time(time)
+        return self.mix_out(mixed * torch.sigmoid(mixed))
+
+    def forward(
+        self,
+        noisy: torch.Tensor,
+        time: torch.Tensor,
+        valid: torch.Tensor,
+        cos: torch.Tensor,
+        sin: torch.Tensor,
+        *keys_values: torch.Tensor,
+    ) -> torch.Tensor:
+        prefix = valid.shape[0]
+        seen = self.each_action * valid.view(1, prefix)
+        cross_mask = additive(valid.view(1, 1, prefix))
+        self_mask = additive(torch.cat((seen, self.causal), dim=1))
+        self_mask = self_mask.view(1, self.chunk, prefix + self.chunk)
+        x = self.embed(noisy, time)
+        for index, layer in enumerate(self.layers):
+            keys, values = keys_values[2 * index], keys_values[2 * index + 1]
+            if layer.self_attention:
+                x = layer(x, keys, values, self_mask, cos, sin)
+            else:
+                x = layer(x, keys, values, cross_mask, self.cross_cos, self.cross_sin)
+        return self.action_out(self.norm(x))
