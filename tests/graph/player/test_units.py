@@ -96,7 +96,8 @@ WRONG = {
     "an unknown unit": (of_pan(policy_unit="degree"), ["shoulder_pan", "'degree'", "deg"]),
     "limits in degrees": (of_pan(position=[-110.0, 110.0]), ["shoulder_pan", "degrees", "110"]),
     "degrees of a slide": (
-        of_pan(kind="prismatic", policy_unit="deg"), ["shoulder_pan", "'deg', but the joint moves in 'm'"]),
+        of_pan(kind="prismatic", policy_unit="deg"),
+        ["shoulder_pan", "'deg', but the joint moves in 'm'"]),
     "degrees on the topic": (of_pan(unit="deg"), ["shoulder_pan", "deg", "rad"]),
     "a range left out": (of_pan(policy_unit="normalised"), ["shoulder_pan", "normalised"]),
     "a range of no width": (
