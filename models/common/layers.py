@@ -33,7 +33,7 @@ class RMSNorm(nn.Module):
         super().__init__()
         self.eps = eps
         self.weight = nn.Parameter(torch.ones(width))
-        self.register_buffer("mean_row", torch.full((1, width), 1.0 / width), persistent=False)
+        self.register_buffer("mean_row", torch.full((1, width), 1.0 / width, device="cpu"), persistent=False)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         mean_square = F.linear(x * x, self.mean_row)
@@ -48,7 +48,7 @@ class LayerNorm(nn.Module):
         self.eps = eps
         self.weight = nn.Parameter(torch.ones(width))
         self.bias = nn.Parameter(torch.zeros(width))
-        self.register_buffer("mean_row", torch.full((1, width), 1.0 / width), persistent=False)
+        self.register_buffer("mean_row", torch.full((1, width), 1.0 / width, device="cpu"), persistent=False)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         centred = x - F.linear(x, self.mean_row)

@@ -92,7 +92,7 @@ class FusionBackbone(nn.Module):
             for index in range(layers) if not config.self_attention[index]
         })
         # Everyone sees images and prompt; only the state sees the state.
-        structure = torch.ones(self.layout.length, self.layout.length)
+        structure = torch.ones(self.layout.length, self.layout.length, device="cpu")
         structure[:-1, -1] = 0.0
         self.register_buffer("structure", structure, persistent=False)
 

@@ -17,6 +17,7 @@ cross-attention the prefix alone, and positions start at 0.
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -78,10 +79,10 @@ class ActionHead(nn.Module):
         )
         self.norm = RMSNorm(width, config.text.eps)
         self.action_out = nn.Linear(width, config.max_action)
-        self.register_buffer("causal", torch.ones(chunk, chunk).tril(), persistent=False)
-        self.register_buffer("each_action", torch.ones(chunk, 1), persistent=False)
+        self.register_buffer("causal", torch.ones(chunk, chunk, device="cpu").tril(), persistent=False)
+        self.register_buffer("each_action", torch.ones(chunk, 1, device="cpu"), persistent=False)
         for name, table in zip(
-            ("cross_cos", "cross_sin"), rope_tables(torch.arange(chunk).numpy(), config.text.head_dim),
+            ("cross_cos", "cross_sin"), rope_tables(np.arange(chunk), config.text.head_dim),
             strict=True,
         ):
             self.register_buffer(name, torch.from_numpy(table), persistent=False)

@@ -50,7 +50,10 @@ class VisionEncoder(nn.Module):
         vision = config.vision
         self.rows, self.columns = config.patches
         self.shuffle = config.shuffle
-        self.patch_embedding = nn.Conv2d(3, vision.width, vision.patch, stride=vision.patch)
+        self.patch = vision.patch
+        # The checkpoint's convolution of patch x patch with that stride: the same product, but one
+        # that needs no change of memory layout and can be quantised like the others.
+        self.patch_embedding = nn.Linear(3 * vision.patch**2, vision.width)
         self.position_table = nn.Parameter(torch.zeros(vision.table_side**2, vision.width))
         positions = vision_positions(
             self.rows, self.columns, vision.table_side, shifted=shifted_positions
@@ -72,8 +75,9 @@ class VisionEncoder(nn.Module):
 
     def features(self, pixels: torch.Tensor) -> torch.Tensor:
         """Return the tower's last hidden state, [patches, width]."""
-        patches = self.patch_embedding(pixels.view(1, *pixels.shape))
-        x = patches.view(patches.shape[1], self.rows * self.columns).permute(1, 0)
+        side = self.patch
+        patches = pixels.view(3, self.rows, side, self.columns, side).permute(1, 3, 0, 2, 4)
+        x = self.patch_embedding(patches.reshape(self.rows * self.columns, 3 * side * side))
         x = x + (self.position_table if self.in_table_order else self.position_table[self.positions])
         for layer in self.layers:
             x = layer(x)

@@ -1,0 +1,347 @@
+# Copyright 2026 The omni_ros authors
+# SPDX-License-Identifier: Apache-2.0
+"""Read a SmolVLA checkpoint as LeRobot saves it, strictly: nothing is guessed, nothing is dropped.
+
+Every tensor is used, or known to be unused, or named in the error. Statistics must be there and
+usable. Joint names, order and units are not in a checkpoint (only their number), so they are not
+here either: the export asks for them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from ..common import statistics as stats
+from ..common.errors import CheckpointError, listed
+from ..common.statistics import Statistics
+from ..common.weights import Weights, read_json
+from .config import SmolVLAConfig
+from .keys import TOKENS, entries, unused
+from .policy import SmolVLA
+from .prefix import END_MARKS, START_MARKS
+from .sizes import DEFAULT_BACKBONE, KNOWN_BACKBONES, Fields, read_config
+from .tokenizer import Tokenizer, read_tokenizer
+
+COMPATIBILITIES = ("new", "transformers-4.55")
+STATE, ACTION = "observation.state", "action"
+EMPTY_CAMERA = "observation.images.empty_camera_"
+
+
+@dataclass
+class SmolVLACheckpoint:
+    """What a checkpoint says, checked."""
+
+    folder: Path
+    config: SmolVLAConfig
+    state: dict[str, torch.Tensor]  # by the names of `policy.SmolVLA`, float32
+    token_table: torch.Tensor  # [vocabulary, width], dtype of the file
+    cameras: tuple[str, ...]  # feature keys in the network's order, without announced empty ones
+    empty_cameras: int  # masked slots that follow where cameras are missing
+    camera_shapes: dict[str, tuple[int, ...]]  # as stored; LeRobot does not enforce them
+    rename_map: dict[str, str]  # robot's key -> policy's key
+    state_statistics: Statistics
+    action_statistics: Statistics
+    tokenizer: Tokenizer
+    backbone: Path | None  # folder with the backbone's config and tokenizer, if there is one
+    compat: str
+    unused: tuple[str, ...]  # tensors that nothing at inference reads
+    files: tuple[Path, ...]  # what was read, for hashing
+
+    @property
+    def slots(self) -> int:
+        """Image slots that take every camera and every announced empty one."""
+        return len(self.cameras) + self.empty_cameras
+
+
+def load_checkpoint(
+    folder: Path | str,
+    *,
+    backbone: Path | str | None = None,
+    base: Path | str | None = None,
+    statistics: Path | str | Mapping[str, Any] | None = None,
+    dataset: str | None = None,
+    compat: str = "new",
+) -> SmolVLACheckpoint:
+    """Read a checkpoint folder.
+
+    backbone: folder with the backbone's config.json and tokenizer; else the one config.json names,
+        if that is a folder beside the checkpoint; else sizes of the one backbone known by name.
+    base: for a LoRA folder without its own model.safetensors, the checkpoint it was trained on.
+    statistics: file or mapping feature -> statistic -> values that replaces what the checkpoint has,
+        or "identity" for values that are meant unnormalised.
+    dataset: whose statistics to take where a checkpoint has those of several data sets.
+    compat: "new", or "transformers-4.55" for the vision positions of transformers 4.55 to 4.57.
+
+    Raises CheckpointError: what was found, what was expected, what to pass or change.
+    """
+    folder = Path(folder)
+    if compat not in COMPATIBILITIES:
+        raise CheckpointError(f"compat is {compat!r}: expected one of {listed(COMPATIBILITIES)}")
+    values = read_json(folder / "config.json")
+    fields = Fields(values, str(folder / "config.json"))
+    weights = open_weights(folder, Path(base) if base is not None else None)
+    old_statistics = [name for name in weights.names if stats.is_old_name(name)]
+    network = with_prefix({n: s for n, s in weights.names.items() if n not in set(old_statistics)})
+
+    shapes = {plain: weights.names[name] for plain, name in network.items()}
+    cameras, camera_shapes, empty, state, action = read_features(fields)
+    steps = read_steps(folder / "policy_preprocessor.json")
+    backbone_dir, backbone_config, backbone_name = find_backbone(fields, folder, backbone)
+    tokenizer = read_tokenizer(fields, steps, backbone_dir)
+    config = read_config(
+        values, backbone_config, shapes, folder=folder, backbone_name=backbone_name,
+        state=state, action=action, language=tokenizer.max_length,
+    )
+    check_names(config, shapes, folder)
+
+    tensors = collect(config, weights, network)
+    token_table = weights.raw(network[TOKENS])
+    if config.special_tokens:
+        start, end = tokenizer.marks()
+        tensors["fusion_backbone.start_marks"] = rows(token_table, start, START_MARKS)
+        tensors["fusion_backbone.end_marks"] = rows(token_table, end, END_MARKS)
+    sources = StatisticsSources(
+        folder, fields, weights, old_statistics, statistics, dataset,
+        steps, read_steps(folder / "policy_postprocessor.json"),
+    )
+    return SmolVLACheckpoint(
+        folder=folder, config=config, state=tensors, token_table=token_table, cameras=cameras,
+        empty_cameras=empty, camera_shapes=camera_shapes, rename_map=read_rename_map(steps),
+        state_statistics=sources.read(STATE, "STATE", state),
+        action_statistics=sources.read(ACTION, "ACTION", action),
+        tokenizer=tokenizer, backbone=backbone_dir, compat=compat,
+        unused=tuple(sorted([n for n in shapes if unused(config, n)] + sources.unused)),
+        files=tuple([folder / "config.json", *weights.files, *sources.files]),
+    )
+
+
+def build(checkpoint: SmolVLACheckpoint, slots: int | None = None) -> SmolVLA:
+    """Return the network with its weights, for a number of image slots (all of them if not given)."""
+    with torch.device("meta"):  # parameters come from the checkpoint; buffers ask for the CPU
+        model = SmolVLA(
+            checkpoint.config, checkpoint.slots if slots is None else slots,
+            shifted_vision_positions=checkpoint.compat == "transformers-4.55",
+        )
+    model.load_state_dict(checkpoint.state, strict=True, assign=True)
+    model.token_table = checkpoint.token_table
+    model.requires_grad_(False)
+    model.vision_encoder.gather_positions()
+    return model.eval()
+
+
+def open_weights(folder: Path, base: Path | None) -> Weights:
+    """Open the folder's tensors, merging a LoRA adapter if that is what the folder is."""
+    adapter = (folder / "adapter_config.json").is_file()
+    own = any((folder / name).is_file() for name in ("model.safetensors",
+                                                     "model.safetensors.index.json"))
+    if adapter and not own and base is None:
+        named = read_json(folder / "adapter_config.json").get("base_model_name_or_path")
+        raise CheckpointError(
+            f"{folder} holds a LoRA adapter and no model.safetensors: expected the weights it changes; "
+            f"pass base=DIR (it was trained on {named!r}), or merge and save the whole policy"
+        )
+    weights = Weights(folder if own or base is None else base)
+    weights.refuse_adapters_inside()
+    if adapter:
+        weights.merge_adapter(folder)
+    return weights
+
+
+def with_prefix(names: Mapping[str, tuple[int, ...]]) -> dict[str, str]:
+    """Map names as LeRobot writes them today to those of the file (which may lack 'model.')."""
+    bare = names and not any(name.startswith("model.") for name in names)
+    return {f"model.{name}" if bare else name: name for name in names}
+
+
+def check_names(config: SmolVLAConfig, shapes: Mapping[str, tuple[int, ...]], folder: Path) -> None:
+    """Refuse missing, unknown and misshapen tensors, all named."""
+    wanted = {entry.key: entry.shape for entry in entries(config)}
+    wanted[TOKENS] = (config.text.vocabulary, config.text.width)
+    missing = [name for name in wanted if name not in shapes]
+    extra = [name for name in shapes if name not in wanted and not unused(config, name)]
+    wrong = [
+        f"{name} is {shapes[name]}, expected {shape}"
+        for name, shape in wanted.items() if name in shapes and shapes[name] != shape
+    ]
+    problems = []
+    if missing:
+        problems.append(f"{len(missing)} tensors are missing: {listed(missing)}")
+    if extra:
+        problems.append(f"{len(extra)} tensors are not known: {listed(extra)}")
+    if wrong:
+        problems.append(f"{len(wrong)} tensors have another shape: {listed(wrong)}")
+    if problems:
+        raise CheckpointError(
+            f"{folder}: {'; '.join(problems)}. Expected exactly the {len(wanted)} tensors of this "
+            "config.json; give the config and backbone it was trained with, or save it again"
+        )
+
+
+def collect(
+    config: SmolVLAConfig, weights: Weights, network: Mapping[str, str]
+) -> dict[str, torch.Tensor]:
+    """Return float32 tensors by our names; float32 on disk stays a view of the mapped file."""
+    tensors = {}
+    for entry in entries(config):
+        tensor = weights.get(network[entry.key])
+        if not bool(torch.isfinite(tensor).all()):
+            raise CheckpointError(
+                f"{weights.folder}: {entry.key} holds values that are not finite; the training went "
+                "wrong or the file is damaged: use another checkpoint"
+            )
+        tensors.update(entry.split(tensor))
+    return tensors
+
+
+def rows(table: torch.Tensor, ids: tuple[int, ...], count: int) -> torch.Tensor:
+    assert len(ids) == count
+    return torch.stack([table[index] for index in ids]).float()
+
+
+def read_features(
+    fields: Fields,
+) -> tuple[tuple[str, ...], dict[str, tuple[int, ...]], int, int, int]:
+    """Return cameras in order, their shapes, announced empty ones, state and action widths."""
+    inputs, outputs = fields.section("input_features"), fields.section("output_features")
+    images = {
+        key: tuple(int(n) for n in feature.get("shape", ()))
+        for key, feature in inputs.values.items() if feature.get("type") == "VISUAL"
+    }
+    cameras = tuple(key for key in images if not key.startswith(EMPTY_CAMERA))
+    if not cameras:
+        raise CheckpointError(
+            f"{fields.where}: no camera among input_features ({listed(inputs.values)}): expected at "
+            "least one of type VISUAL"
+        )
+    empty = fields.whole("empty_cameras", 0)
+    others = set(inputs.values) - set(images) - {STATE}
+    others |= set(outputs.values) - {ACTION}
+    if others:
+        raise CheckpointError(
+            f"{fields.where}: features {listed(others)} are not known: expected images, {STATE} and "
+            f"{ACTION}"
+        )
+    widths = [section_width(section, name) for section, name in ((inputs, STATE), (outputs, ACTION))]
+    return cameras, {key: images[key] for key in cameras}, empty, *widths
+
+
+def section_width(section: Fields, name: str) -> int:
+    shape = section.section(name).values.get("shape")
+    if not (isinstance(shape, (list, tuple)) and len(shape) == 1 and int(shape[0]) > 0):
+        raise CheckpointError(f"{section.where}: {name} has shape {shape!r}: expected [width]")
+    return int(shape[0])
+
+
+def find_backbone(
+    fields: Fields, folder: Path, given: Path | str | None
+) -> tuple[Path | None, Mapping[str, Any], str]:
+    """Return the backbone's folder (if any), its config, and what to call it in errors."""
+    name = str(fields.values.get("vlm_model_name", DEFAULT_BACKBONE))
+    # Real checkpoints name a hub repository; a relative path may lie in or beside the checkpoint.
+    places = [Path(given)] if given is not None else [folder / name, folder.parent / name]
+    for place in places:
+        if given is not None or (place / "config.json").is_file():
+            return place, read_json(place / "config.json"), str(place / "config.json")
+    if name in KNOWN_BACKBONES:
+        return None, KNOWN_BACKBONES[name], name
+    raise CheckpointError(
+        f"{fields.where} names the backbone {name!r}, which is neither a folder beside the checkpoint "
+        f"nor one of those known ({listed(KNOWN_BACKBONES)}); pass backbone=DIR, a local copy of its "
+        "config.json and tokenizer files"
+    )
+
+
+def read_steps(path: Path) -> dict[str, dict[str, Any]] | None:
+    """Return a processor's steps by name, or None where the release wrote no such file."""
+    if not path.is_file():
+        return None
+    found = {}
+    for step in read_json(path).get("steps", []):
+        name = step.get("registry_name") or str(step.get("class", "")).rpartition(".")[2]
+        found[name] = step
+    return found
+
+
+def read_rename_map(steps: Mapping[str, Mapping[str, Any]] | None) -> dict[str, str]:
+    step = (steps or {}).get("rename_observations_processor", {})
+    return {str(k): str(v) for k, v in step.get("config", {}).get("rename_map", {}).items()}
+
+
+class StatisticsSources:
+    """Where a checkpoint's statistics may lie, in order: given, processor files, old tensors."""
+
+    def __init__(
+        self, folder: Path, fields: Fields, weights: Weights, old: list[str],
+        given: Path | str | Mapping[str, Any] | None, dataset: str | None,
+        pre: Mapping[str, Mapping[str, Any]] | None, post: Mapping[str, Mapping[str, Any]] | None,
+    ) -> None:
+        self.folder, self.weights, self.dataset = folder, weights, dataset
+        self.files: list[Path] = []
+        self.unused: list[str] = []
+        self.identity = given == "identity"
+        self.given = {} if given is None or self.identity else (
+            given if isinstance(given, Mapping) else stats.read_file(Path(given))
+        )
+        modes = fields.section("normalization_mapping").values if (
+            "normalization_mapping" in fields.values
+        ) else {"VISUAL": "IDENTITY", "STATE": "MEAN_STD", "ACTION": "MEAN_STD"}
+        self.sides = {
+            STATE: self._side(pre, "normalizer_processor", modes),
+            ACTION: self._side(post, "unnormalizer_processor", modes),
+        }
+        self.old: dict[str, dict[str, str]] = {}
+        if old:
+            sides = {
+                STATE: ("normalize_inputs",), ACTION: ("unnormalize_outputs", "normalize_targets")
+            }
+            self.old, self.unused = stats.from_old_names(old, sides, dataset)
+
+    def _side(
+        self, steps: Mapping[str, Mapping[str, Any]] | None, name: str, modes: Mapping[str, str]
+    ) -> tuple[Mapping[str, str], float, stats.Arrays, str]:
+        """Return modes, eps, stored statistics and a name for errors of one processor."""
+        step = (steps or {}).get(name)
+        if step is None:
+            return modes, 1e-8, {}, f"{self.folder}"
+        config = step.get("config", {})
+        stored: stats.Arrays = {}
+        source = f"{self.folder}: {name}"
+        if step.get("state_file"):
+            path = self.folder / Path(str(step["state_file"])).name
+            if not path.is_file():
+                raise CheckpointError(
+                    f"{path} does not exist, but the {name} names it as its state; fetch it, too"
+                )
+            part = Weights(self.folder, path.name.removesuffix(".safetensors"))
+            stored = stats.group({key: part.get(key).numpy() for key in part.names})
+            self.files.append(path)
+            source = str(path)
+        return config.get("norm_map") or modes, float(config.get("eps", 1e-8)), stored, source
+
+    def read(self, feature: str, kind: str, width: int) -> Statistics:
+        """Return the statistics of a feature, usable, or say why there are none."""
+        modes, eps, stored, source = self.sides[feature]
+        if modes.get("VISUAL", "IDENTITY") != "IDENTITY":
+            raise CheckpointError(
+                f"{source}: images are normalised by {modes['VISUAL']}: expected IDENTITY, since the "
+                "vision tower takes [-1, 1]; train without it"
+            )
+        mode = "IDENTITY" if self.identity else str(modes.get(kind, "IDENTITY"))
+        values: Mapping[str, np.ndarray] = stored.get(feature, {})
+        present = list(stored)
+        if not values and self.old:
+            source = str(self.folder / "model.safetensors")
+            values = {k: self.weights.get(n).numpy() for k, n in self.old.get(feature, {}).items()}
+            present = [name for group in self.old.values() for name in group.values()]
+        if not values:
+            values = stats.pick_inert(stored, feature, self.dataset)
+        if feature in self.given:
+            source = "the statistics given"
+            values, present = self.given[feature], list(self.given)
+        return stats.checked(feature, mode, values, width, eps, source, present)

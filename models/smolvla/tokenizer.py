@@ -1,0 +1,89 @@
+# Copyright 2026 The omni_ros authors
+# SPDX-License-Identifier: Apache-2.0
+"""What a checkpoint says about its prompt: tokenizer files, length, padding, newline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..common.errors import CheckpointError, listed
+from ..common.weights import read_json
+from .sizes import Fields
+
+NEWLINE_STEP = "smolvla_new_line_processor"
+
+
+@dataclass(frozen=True)
+class Tokenizer:
+    """How text becomes token ids. `padding` only says what LeRobot did: here padding is masked."""
+
+    folder: Path | None  # holds tokenizer.json; None if no local copy was found
+    name: str  # what the checkpoint calls it
+    max_length: int
+    padding: str  # "max_length" or "longest"
+    newline: bool  # a task gets a newline at its end if it has none
+
+    def marks(self) -> tuple[tuple[int, int], tuple[int]]:
+        """Return ids of the tokens before and after an image."""
+        if self.folder is None:
+            raise CheckpointError(
+                f"add_image_special_tokens needs the tokenizer of {self.name!r} for its token ids; "
+                "pass backbone=DIR, a local copy of its config.json and tokenizer files"
+            )
+        fake = self.token_id("fake_image_token", "<fake_token_around_image>")
+        return (fake, self.token_id("global_image_token", "<global-img>")), (fake,)
+
+    def token_id(self, role: str, usual: str) -> int:
+        """Return the id of a special token by its role in the tokenizer's config."""
+        assert self.folder is not None
+        config = {}
+        for file in ("tokenizer_config.json", "special_tokens_map.json"):
+            if (self.folder / file).is_file():
+                config = {**read_json(self.folder / file), **config}
+        token = config.get(role, usual)
+        if isinstance(token, Mapping):
+            token = token.get("content")
+        path = self.folder / "tokenizer.json"
+        added = read_json(path).get("added_tokens", [])
+        for entry in added:
+            if entry.get("content") == token:
+                return int(entry["id"])
+        raise CheckpointError(
+            f"{path}: {role} {token!r} is not among added_tokens "
+            f"({listed(str(entry.get('content')) for entry in added)}); give the backbone's own "
+            "tokenizer files"
+        )
+
+
+def read_tokenizer(
+    fields: Fields, steps: Mapping[str, Mapping[str, Any]] | None, backbone: Path | None
+) -> Tokenizer:
+    """Take the prompt's rules from the preprocessor, else (older releases) from config.json."""
+    values = {
+        "max_length": fields.values.get("tokenizer_max_length", 48),
+        "padding": fields.values.get("pad_language_to", "longest"),
+        "padding_side": "right", "truncation": True, "task_key": "task",
+        "tokenizer_name": fields.values.get("vlm_model_name", ""),
+    }
+    newline = True  # releases without processor files always added it
+    if steps is not None:
+        if "tokenizer_processor" not in steps:
+            raise CheckpointError(
+                f"policy_preprocessor.json has no tokenizer_processor ({listed(steps)}); expected one"
+            )
+        step = steps["tokenizer_processor"].get("config", {})
+        values.update({key: step[key] for key in values if step.get(key) is not None})
+        newline = NEWLINE_STEP in steps or "SmolVLANewLineProcessor" in steps
+    for key, expected in (("padding_side", "right"), ("truncation", True), ("task_key", "task")):
+        if values[key] != expected:
+            raise CheckpointError(f"tokenizer_processor: {key} is {values[key]!r}: expected {expected!r}")
+    if values["padding"] not in ("max_length", "longest"):
+        raise CheckpointError(
+            f"tokenizer_processor: padding is {values['padding']!r}: expected 'max_length' or 'longest'"
+        )
+    found = backbone if backbone is not None and (backbone / "tokenizer.json").is_file() else None
+    return Tokenizer(found, str(values["tokenizer_name"]), int(values["max_length"]),
+                     str(values["padding"]), newline)
