@@ -58,6 +58,11 @@ class Mover:
         return self.motion is None or self.motion.at_rest
 
     @property
+    def holding(self) -> bool:
+        """True if the last command asks for no motion, neither now nor in what follows it."""
+        return self.at_rest and not self._ahead
+
+    @property
     def plan(self) -> Plan | None:
         """The plan of the newest chunk."""
         return self._schedule.newest
@@ -82,18 +87,21 @@ class Mover:
         self._limiter.rest_at(position)
         self._rebased = True
 
-    def begin(self, measured: np.ndarray, now_ns: int) -> None:
-        """Ease in from now on, from where the arm stands or will have stopped.
+    def take_over(self, measured: np.ndarray) -> None:
+        """Rest where the arm is, if it was moved while it was held.
 
-        Joints that were moved while they were held start from where they are. Grippers do not:
-        their command is where they squeeze to.
+        Only joints that were moved, and no grippers: their command is where they squeeze to.
         """
+        held = self.motion.p
+        moved = np.abs(measured - held) > self._resume_tolerance
+        moved &= ~self._robot.is_gripper
+        if moved.any():
+            self.rest_at(np.where(moved, measured, held))
+
+    def begin(self, measured: np.ndarray, now_ns: int) -> None:
+        """Ease in from now on, from where the arm stands or will have stopped."""
         if self.at_rest:
-            held = self.motion.p
-            moved = np.abs(measured - held) > self._resume_tolerance
-            moved &= ~self._robot.is_gripper
-            if moved.any():
-                self.rest_at(np.where(moved, measured, held))
+            self.take_over(measured)
         end = self.motion.stop_p[:, -1]
         self._ramp.start(now_ns, np.zeros_like(end) if self._velocity_mode else end)
 

@@ -19,6 +19,9 @@ How it decides where the message definitions leave it open:
 - NaN in a chunk trips, whatever source it came from: something on the topic is broken.
 - A jump of the clock forgets chunks, never trips, and makes a moving arm brake and wait for the
   next chunk. It cannot be told from a pause of the process of the same length; both are safe.
+- At rest and without fresh joint states nothing is sent: controllers hold by themselves, and an arm
+  that was switched off may come back elsewhere, where the old command would tear at it. When it is
+  measured again, it is held where it is.
 - In joint_trajectory output a controller follows the last message through missed ticks, and so
   does the player's idea of where the arm is. Forward controllers stand still, and so does it.
 """
@@ -64,6 +67,7 @@ class Player:
         self._told_to_leave = False  # the last word of a status, until activated again
         self._said_rest = False  # leaving: a command at rest has gone out
         self._was_holding = False
+        self._blind = False  # at rest, and the arm is not measured any more
         self._trip_ns = 0
         self._last_tick_ns: int | None = None
 
@@ -184,6 +188,9 @@ class Player:
         mover = self._mover
         mover.catch_up(missed, self._measured.position)
         self._watch(now_ns)
+        if self._look(now_ns):
+            self._said_rest = self._leaving
+            return None
         if self.state in _MOVING:
             mover.play(now_ns)
             self.state = State.RAMPING_IN if mover.ramping else State.PLAYING
@@ -242,6 +249,15 @@ class Player:
             self.state = State.STALE
         elif self.state is State.STALE and self._was_holding and not reasons:
             self.state = State.HOLDING
+
+    def _look(self, now_ns: int) -> bool:
+        """True while the arm rests unseen; once it is seen again, hold it where it is."""
+        stands = self.state not in _MOVING and self._mover.holding
+        was_blind = self._blind
+        self._blind = stands and self._measured.age_s(now_ns) > self.config.joint_state_timeout_s
+        if was_blind and stands and not self._blind:
+            self._mover.take_over(self._measured.position)
+        return self._blind
 
     # Decisions
 
@@ -316,7 +332,7 @@ class Player:
         self._mover.forget()
         self._gate.release()
         self._reasons = ()
-        self._leaving = self._said_rest = self._was_holding = False
+        self._leaving = self._said_rest = self._was_holding = self._blind = False
         self._last_tick_ns = None
         self._waiting_for = Reason.NO_JOINT_STATE
 

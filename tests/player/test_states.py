@@ -171,6 +171,55 @@ def test_a_small_sag_does_not_move_the_command(rig):
     np.testing.assert_allclose(first.position, rig.robot.home, atol=1e-9)
 
 
+# An arm that is not measured any more
+
+
+def test_an_arm_at_rest_that_is_not_measured_is_not_commanded(rig):
+    rig.sensing = False
+    rig.run(0.3)
+    assert rig.run(0.5) == []
+    rig.sensing = True
+    np.testing.assert_array_equal(rig.tick().position, rig.robot.home)
+
+
+def test_a_moving_arm_that_is_not_measured_is_braked_to_rest_before_commands_end(rig):
+    playing(rig).sensing = False
+    commands = rig.run(1.0)
+    assert not commands[-1].velocity.any() and len(commands[-1].tail_velocity) == 0
+    assert len(commands) < 50
+
+
+def test_an_arm_that_comes_back_elsewhere_is_held_there(rig):
+    rig.sensing = False
+    rig.run(0.5)
+    rig.measured = rig.measured + [0.3, 0.0, 0.0, 0.0, 0.0, 0.3]
+    rig.sensing = True
+    first = rig.tick()
+    assert first.rebased
+    np.testing.assert_array_equal(first.position[:5], rig.measured[:5])
+    # The gripper goes on squeezing: a gap in the measurements must not drop what it holds.
+    assert first.position[5] == rig.robot.home[5]
+
+
+def test_a_tripped_arm_that_comes_back_elsewhere_is_held_there(rig):
+    rig.player.protective_stop(True, rig.now_ns)
+    rig.tick()
+    rig.sensing = False
+    rig.run(0.5)
+    rig.measured = rig.measured - 0.2
+    rig.sensing = True
+    np.testing.assert_array_equal(rig.tick().position[:5], rig.measured[:5])
+    assert rig.status().state is State.TRIPPED
+
+
+def test_a_player_that_sees_no_arm_can_be_deactivated(rig):
+    rig.sensing = False
+    rig.run(0.5)
+    rig.player.deactivate(rig.now_ns)
+    rig.run(0.1)
+    assert rig.status().state is State.INACTIVE
+
+
 # Protective stop and reset
 
 
