@@ -156,9 +156,11 @@ class Resizer:
             block, part = self._bytes[:size], self._part[:size]
             # mode="clip" writes straight to `out`; the default one goes through a copy.
             np.take(source[start:start + size], self._left_byte, axis=1, out=block, mode="clip")
-            np.multiply(block, self._left_weight, out=lines)
+            np.copyto(lines, block)  # a multiply of mixed types would allocate its own buffers
+            lines *= self._left_weight
             np.take(source[start:start + size], self._right_byte, axis=1, out=block, mode="clip")
-            np.multiply(block, self._right_weight, out=part)
+            np.copyto(part, block)
+            part *= self._right_weight
             lines += part
 
     def _rows_pass(self, frame: np.ndarray) -> None:
