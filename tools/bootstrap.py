@@ -157,7 +157,8 @@ def build_workspace(stamps: Stamps, env: dict) -> bool:
     """`colcon build` this package if anything it installs changed; return whether it was built."""
     contents = [
         *ROOT.glob("msg/*.msg"), *ROOT.glob("srv/*.srv"), *ROOT.glob("action/*.action"),
-        ROOT / "CMakeLists.txt", ROOT / "package.xml", Path(__file__),
+        ROOT / "CMakeLists.txt", ROOT / "package.xml", ROOT / "tools" / "executable.py.in",
+        Path(__file__),
     ]
     # Python, launch and config files are symlinked into install/: only their names matter here.
     names = [
