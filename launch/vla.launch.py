@@ -42,6 +42,10 @@ def make_nodes(context):
     """Build the nodes from the values of the arguments."""
     value = {name: LaunchConfiguration(name).perform(context) for name in ARGUMENTS}
     flag = {name: value[name] == "true" for name in ("world", "dry_run", "use_sim_time", "respawn")}
+    # A refused robot YAML ends the launch here, with its message, before anything is started.
+    robot = load_robot(robot_file(value["robot"]))
+    if not value["seed"].isdecimal():
+        raise ValueError(f"seed is {value['seed']!r}; write a whole number from 0, as in seed:=7")
     common = {"robot": value["robot"], "use_sim_time": flag["use_sim_time"]}
     managed = []
 
@@ -61,8 +65,7 @@ def make_nodes(context):
             # The world is the clock in simulated time, so it does not follow one.
             "use_sim_time": False, "publish_clock": flag["use_sim_time"],
             "seed": int(value["seed"]),
-            # A refused robot YAML ends the launch here, with its message.
-            "controller": load_robot(robot_file(value["robot"])).player.output,
+            "controller": robot.player.output,
         }))
     nodes.append(node("action_player", {**common, "dry_run": flag["dry_run"]}))
     if value["policy"] == "scripted":
