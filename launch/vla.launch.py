@@ -12,8 +12,8 @@ from launch.actions import DeclareLaunchArgument, OpaqueFunction
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
 
-from omni_ros.cli.configs import robot_file
 from omni_ros.robot import load_robot
+from omni_ros.robot.files import robot_file
 
 #: Seconds before a dead node is started again: time for its endpoints to be given up.
 RESPAWN_DELAY_S = 1.0

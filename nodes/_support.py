@@ -16,8 +16,8 @@ from rclpy.qos import (
     ReliabilityPolicy,
 )
 
-from omni_ros.cli.configs import robot_file
 from omni_ros.robot import Robot, load_robot
+from omni_ros.robot.files import robot_file
 
 #: Commands and chunks: each one counts, only the newest matters.
 COMMAND_QOS = QoSProfile(

@@ -105,7 +105,7 @@ def test_the_doctor_finds_no_problem_on_a_machine_that_has_nothing(bare):
 
 def test_robot_files_come_along(bare):
     code = (
-        "from omni_ros.cli.configs import config_folder;"
+        "from omni_ros.robot.files import config_folder;"
         "print(*sorted(p.name for p in config_folder().glob('robots/*.yaml')))"
     )
     names = run(bare / "python", "-c", code).stdout.split()

@@ -25,7 +25,7 @@ from typing import Any
 
 from omni_ros.cli import UsageError
 from omni_ros.cli.children import child_environment
-from omni_ros.cli.configs import robot_file, with_rate
+from omni_ros.robot.files import robot_file, with_rate
 from omni_ros.cli.launched import LAUNCH, launched, say
 from omni_ros.cli.processes import busy_processes, cpu_seconds, find_descendant
 from omni_ros.cli.report import format_table, terminal_width, write

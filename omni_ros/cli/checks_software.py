@@ -13,7 +13,7 @@ from pathlib import Path
 
 import omni_ros
 from omni_ros.cli.children import try_python
-from omni_ros.cli.configs import config_folder
+from omni_ros.robot.files import config_folder
 from omni_ros.cli.report import NOTE, OK, PROBLEM, Finding
 from omni_ros.requirements import install_line
 from omni_ros.telemetry.machine import SYSTEM_ROOT, read_text

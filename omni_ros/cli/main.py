@@ -81,7 +81,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return OK
     except SystemExit as end:  # argparse ends this way
         return end.code if isinstance(end.code, int) else OK if end.code is None else USAGE
-    except (MissingDependency, UsageError) as error:
+    # ValueError is what the core raises when it refuses an input; its message is meant for the user.
+    except (MissingDependency, UsageError, ValueError) as error:
         return _fail(words, error, USAGE)
     except Exception as error:
         return _fail(words, error, FAILED)
@@ -116,7 +117,7 @@ def _fail(words: list[str], error: BaseException, status: int) -> int:
     known = words and (words[0] in COMMANDS or words[0] in LATER)
     program = f"omni {words[0]}" if known else "omni"
     text = " ".join(str(error).split()) or type(error).__name__
-    if not isinstance(error, (MissingDependency, UsageError)):
+    if not isinstance(error, (MissingDependency, UsageError, ValueError)):
         text = f"{type(error).__name__}: {text} (OMNI_DEBUG=1 shows where)"
     print(f"{program}: error: {text}", file=sys.stderr)
     return status

@@ -95,7 +95,7 @@ def stop_tree(process: subprocess.Popen, patience: float = 15.0) -> None:
     """End a process and all that comes from it: interrupt, wait, then kill what is left."""
     below = descendants(process.pid)
     if process.poll() is None:
-        process.send_signal(signal.SIGINT)
+        _interrupt(process)
         try:
             process.wait(patience)
         except subprocess.TimeoutExpired:
@@ -111,6 +111,21 @@ def stop_tree(process: subprocess.Popen, patience: float = 15.0) -> None:
                 os.kill(pid, signal.SIGKILL)
             except OSError:
                 pass  # it ended by itself in between
+
+
+def _interrupt(process: subprocess.Popen) -> None:
+    """Interrupt as Ctrl-C in a terminal does: the whole group, if the process leads one.
+
+    `ros2 launch` takes it that its nodes heard the Ctrl-C too, and waits five seconds before it
+    tells them itself.
+    """
+    try:
+        if os.getpgid(process.pid) == process.pid:
+            os.killpg(process.pid, signal.SIGINT)
+        else:
+            process.send_signal(signal.SIGINT)
+    except ProcessLookupError:
+        pass  # it ended by itself in between
 
 
 def _alive(pid: int) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import omni_ros
-from omni_ros.cli import UsageError
+from omni_ros.robot.errors import RobotConfigError
 
 #: The robot of the simulated world, for a machine that has no other.
 DEFAULT_ROBOT = "tabletop"
@@ -29,12 +29,12 @@ def robot_file(robot: str = "") -> Path:
     """Return the path of a robot file.
 
     :param robot: a path, or the name of a file below `robots/`; "" for DEFAULT_ROBOT.
-    :raises UsageError: there is no such file; the message lists those there are.
+    :raises RobotConfigError: there is no such file; the message lists those there are.
     """
     if robot.endswith((".yaml", ".yml")) or "/" in robot:
         path = Path(robot)
         if not path.is_file():
-            raise UsageError(f"there is no robot file {path}; give a path to one that is there")
+            raise RobotConfigError(f"there is no robot file {path}; give a path to one that is there")
         return path
     folder = config_folder()
     files = [] if folder is None else sorted(folder.glob("robots/*.yaml"))
@@ -42,7 +42,7 @@ def robot_file(robot: str = "") -> Path:
     name = robot or DEFAULT_ROBOT
     match = next((path for path in files if path.stem == name), None)
     if match is None:
-        raise UsageError(f"there is no robot {name!r}; expected a path or one of: {known}")
+        raise RobotConfigError(f"there is no robot {name!r}; expected a path or one of: {known}")
     return match
 
 
@@ -53,7 +53,7 @@ def with_rate(robot: str, rate_hz: float, folder: Path) -> Path:
     source = robot_file(robot)
     content = yaml.safe_load(source.read_text(encoding="utf-8"))
     if not isinstance(content, dict):
-        raise UsageError(f"{source}: expected a mapping at the top, got {type(content).__name__}")
+        raise RobotConfigError(f"{source}: expected a mapping at the top, got {type(content).__name__}")
     content["player"] = {**(content.get("player") or {}), "rate_hz": float(rate_hz)}
     copy = folder / source.name
     copy.write_text(yaml.safe_dump(content, sort_keys=False), encoding="utf-8")

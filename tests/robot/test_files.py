@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from omni_ros.cli import UsageError, configs
+from omni_ros.robot import RobotConfigError, files
 
 
 def make_robots(config: Path, *names: str) -> Path:
@@ -30,45 +30,45 @@ def make_robots(config: Path, *names: str) -> Path:
 def test_the_folder_is_found_for_pip_source_and_colcon(tmp_path, package, config):
     (tmp_path / package).mkdir(parents=True)
     make_robots(tmp_path / config, "arm")
-    assert configs.config_folder(tmp_path / package) == tmp_path / config
+    assert files.config_folder(tmp_path / package) == tmp_path / config
 
 
 def test_a_copy_without_configuration_has_no_folder(tmp_path):
-    assert configs.config_folder(tmp_path / "omni_ros") is None
+    assert files.config_folder(tmp_path / "omni_ros") is None
 
 
 @pytest.fixture
 def two_robots(tmp_path, monkeypatch):
     config = make_robots(tmp_path / "config", "left", "right")
-    monkeypatch.setattr(configs, "config_folder", lambda: config)
+    monkeypatch.setattr(files, "config_folder", lambda: config)
     return config / "robots"
 
 
 def test_a_robot_is_found_by_name_or_by_path(two_robots):
-    assert configs.robot_file("left") == two_robots / "left.yaml"
-    assert configs.robot_file(str(two_robots / "right.yaml")) == two_robots / "right.yaml"
+    assert files.robot_file("left") == two_robots / "left.yaml"
+    assert files.robot_file(str(two_robots / "right.yaml")) == two_robots / "right.yaml"
 
 
 @pytest.mark.parametrize("robot", ["", "middle"])
 def test_a_robot_that_is_not_there_lists_those_that_are(two_robots, robot):
-    with pytest.raises(UsageError, match="left, right"):
-        configs.robot_file(robot)
+    with pytest.raises(RobotConfigError, match="left, right"):
+        files.robot_file(robot)
 
 
 def test_without_a_name_the_robot_is_the_one_of_the_simulated_world(two_robots):
     default = two_robots / "tabletop.yaml"
     default.touch()
-    assert configs.robot_file() == default
+    assert files.robot_file() == default
 
 
 def test_a_robot_file_that_is_not_there_is_named():
-    with pytest.raises(UsageError, match="/no/such/robot.yaml"):
-        configs.robot_file("/no/such/robot.yaml")
+    with pytest.raises(RobotConfigError, match="/no/such/robot.yaml"):
+        files.robot_file("/no/such/robot.yaml")
 
 
 def test_a_rate_changes_nothing_else_and_leaves_the_original_alone(two_robots, tmp_path):
     before = (two_robots / "left.yaml").read_text()
-    copy = configs.with_rate("left", 100.0, tmp_path)
+    copy = files.with_rate("left", 100.0, tmp_path)
     content, original = yaml.safe_load(copy.read_text()), yaml.safe_load(before)
     assert content["player"].pop("rate_hz") == 100.0
     original["player"].pop("rate_hz")
