@@ -484,6 +484,8 @@ const char* omni_executorch_version(void) {
 }
 
 uint32_t omni_threads(void) {
+  // The pool logs while it is made.
+  prepare_runtime();
   auto* pool = executorch::extension::threadpool::get_threadpool();
   return pool == nullptr ? 1 : static_cast<uint32_t>(pool->get_thread_count());
 }

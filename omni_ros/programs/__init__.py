@@ -20,10 +20,10 @@ PyTorch. See docs/measurements/program_runtime.md for why it is not ExecuTorch's
 
 from __future__ import annotations
 
-from .errors import NativeLibraryError, ProgramError
-from .program import Program
-from .tensors import TensorSpec, zeros
-from .threads import get_threads, set_threads
+from omni_ros.programs.errors import NativeLibraryError, ProgramError
+from omni_ros.programs.program import Program
+from omni_ros.programs.tensors import TensorSpec, zeros
+from omni_ros.programs.threads import get_threads, set_threads
 
 __all__ = [
     "NativeLibraryError",

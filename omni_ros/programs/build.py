@@ -17,10 +17,9 @@ import sys
 import tempfile
 from pathlib import Path
 
-from .errors import NativeLibraryError
-from .wheel import Wheel, find_wheel
+from omni_ros.programs.errors import NativeLibraryError
+from omni_ros.programs.wheel import LIBRARY, Wheel, find_wheel
 
-LIBRARY = "libomni_programs.so"
 _PACKAGE = Path(__file__).resolve().parents[1]
 
 

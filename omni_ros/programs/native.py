@@ -14,9 +14,8 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from .build import LIBRARY, build
-from .errors import NativeLibraryError, ProgramError
-from .wheel import Wheel, find_wheel
+from omni_ros.programs.errors import NativeLibraryError, ProgramError
+from omni_ros.programs.wheel import LIBRARY, Wheel, find_wheel
 
 ABI = 1
 MAX_RANK = 8
@@ -115,6 +114,9 @@ def _installed(wheel: Wheel) -> Path:
     beside = Path(__file__).resolve().parent / LIBRARY
     if beside.is_file() and _fits(beside, wheel):
         return beside
+    # Imported here, so that `python -m omni_ros.programs.build` finds it not yet imported.
+    from omni_ros.programs.build import build
+
     return build(wheel)
 
 

@@ -14,9 +14,9 @@ from types import TracebackType
 
 import numpy as np
 
-from . import native
-from .errors import ProgramError
-from .tensors import TensorSpec, check_array, spec_of, zeros
+from omni_ros.programs import native
+from omni_ros.programs.errors import ProgramError
+from omni_ros.programs.tensors import TensorSpec, check_array, spec_of, zeros
 
 
 class Program:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .errors import ProgramError
-from .native import NativeTensor
+from omni_ros.programs.errors import ProgramError
+from omni_ros.programs.native import NativeTensor
 
 #: ExecuTorch's ScalarType by numpy dtype name, as far as both know it.
 DTYPES = {

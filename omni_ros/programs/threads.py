@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from . import native
+from omni_ros.programs import native
 
 
 def set_threads(threads: int) -> None:

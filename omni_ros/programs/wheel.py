@@ -9,9 +9,12 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-from ..requirements import MissingDependency, broken_text, missing_text
+from omni_ros.requirements import MissingDependency, broken_text, missing_text
 
 PURPOSE = "to run the programs of a bundle (its C++ libraries are enough: pip install --no-deps)"
+
+#: The library over the wheel, built from native/.
+LIBRARY = "libomni_programs.so"
 
 #: Loaded in this order, so that each finds the ones it needs. The last two register themselves:
 #: the delegate that runs whole networks, and the kernels for what no delegate took.

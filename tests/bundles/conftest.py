@@ -1,0 +1,114 @@
+# Copyright 2026 The omni_ros authors
+# SPDX-License-Identifier: Apache-2.0
+"""A small bundle of three real programs."""
+
+from __future__ import annotations
+
+import dataclasses
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from omni_ros.bundles import file_entry, manifest as m, this_machine, write_manifest
+
+PROGRAMS = Path(__file__).resolve().parents[1] / "data" / "programs"
+#: Which of the small programs stands for which of a policy's.
+PARTS = {"vision_encoder": "mlp", "fusion_backbone": "pair", "action_head": "head"}
+
+
+def program_entry(name: str, role: str) -> m.ProgramEntry:
+    stored = np.load(PROGRAMS / f"{name}.npz")
+
+    def tensors(kind: str) -> tuple[m.Tensor, ...]:
+        return tuple(
+            m.Tensor(key.removeprefix(kind), str(stored[key].dtype), stored[key].shape)
+            for key in stored.files
+            if key.startswith(kind)
+        )
+
+    return m.ProgramEntry(
+        file=f"{role}.pte",
+        method="forward",
+        recipe="fp32",
+        inputs=tensors("inputs."),
+        outputs=tensors("outputs."),
+        arenas=(0,),
+        constants_bytes=(PROGRAMS / f"{name}.pte").stat().st_size,
+        workspace_bytes=4096,
+        delegates={"XnnpackBackend": 1},
+        leftover=(),
+    )
+
+
+def small_manifest(files: dict[str, m.FileEntry]) -> m.Manifest:
+    programs = {role: program_entry(name, role) for role, name in PARTS.items()}
+    return m.Manifest(
+        family="smolvla",
+        name="small",
+        dimensions=m.Dimensions(4, 2, 2, 8, 8, 10, 4, 4, 2, 1, 1, 8, 8),
+        cameras=(m.Camera("front", "observation.images.front", 64, 64),),
+        empty_cameras=0,
+        joints=(m.JointName("shoulder", "rad"), m.JointName("gripper", "normalised")),
+        image=m.Image(64, 64, "pad", 0.0, -1.0, 1.0),
+        tokenizer=m.Tokenizer("tokenizer.json", 2, "longest", True),
+        normalisation=m.Normalisation("statistics.json", "MEAN_STD", "MEAN_STD", 1e-8),
+        flow=m.Flow(10, 1.0, -0.1),
+        programs=programs,
+        memory=m.Memory.of(programs),
+        files=files,
+        golden={role: f"golden/{role}.npz" for role in PARTS},
+        tolerance=m.Tolerance(1e-6, 1e-4),
+        provenance=m.Provenance(
+            checkpoint_sha256="0" * 64,
+            backbone_sha256=None,
+            options={"recipe": "fp32", "allow_portable": False, "compat": 0.4},
+            tools=m.Tools("2.13.0", "1.5.1", "3.11.7", "0.1.0"),
+            machine=this_machine(),
+            created="2026-11-29T19:00:00+00:00",
+            minutes=0.5,
+            peak_memory_bytes=1 << 30,
+        ),
+    )
+
+
+@pytest.fixture(scope="session")
+def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The bundle, made once; not to be changed."""
+    root = tmp_path_factory.mktemp("pristine") / "small.bundle"
+    (root / "golden").mkdir(parents=True)
+    for role, name in PARTS.items():
+        shutil.copy(PROGRAMS / f"{name}.pte", root / f"{role}.pte")
+        shutil.copy(PROGRAMS / f"{name}.npz", root / "golden" / f"{role}.npz")
+    (root / "tokenizer.json").write_text('{"model": {"vocab": {"pick": 0, "place": 1}}}\n')
+    (root / "statistics.json").write_text('{"state": {"mean": [0, 0], "std": [1, 1]}}\n')
+    write_manifest(root, small_manifest(entries(root)))
+    return root
+
+
+@pytest.fixture
+def bundle(pristine: Path, tmp_path: Path) -> Path:
+    """A copy of the bundle, to be changed."""
+    return Path(shutil.copytree(pristine, tmp_path / "small.bundle"))
+
+
+def entries(root: Path) -> dict[str, m.FileEntry]:
+    paths = sorted(path for path in root.rglob("*") if path.is_file())
+    return {
+        path.relative_to(root).as_posix(): file_entry(path)
+        for path in paths
+        if path.name != m.MANIFEST
+    }
+
+
+def sign(root: Path, change: Callable[[m.Manifest], m.Manifest] = lambda manifest: manifest) -> None:
+    """Write the manifest anew, as someone would who wants a changed file to be believed."""
+    manifest = dataclasses.replace(m.read_manifest(root), files=entries(root))
+    write_manifest(root, change(manifest))
+
+
+@pytest.fixture(name="sign")
+def sign_fixture() -> Callable[..., None]:
+    return sign
