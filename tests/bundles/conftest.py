@@ -7,6 +7,7 @@ from __future__ import annotations
 import dataclasses
 import shutil
 from collections.abc import Callable
+from importlib import metadata
 from pathlib import Path
 
 import numpy as np
@@ -72,6 +73,15 @@ def small_manifest(files: dict[str, m.FileEntry]) -> m.Manifest:
             peak_memory_bytes=1 << 30,
         ),
     )
+
+
+@pytest.fixture(scope="session")
+def executorch() -> None:
+    """For tests that run programs."""
+    try:
+        metadata.distribution("executorch")
+    except metadata.PackageNotFoundError:
+        pytest.skip("executorch is not installed")
 
 
 @pytest.fixture(scope="session")
