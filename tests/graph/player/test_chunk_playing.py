@@ -37,9 +37,9 @@ def test_offsets_stay_fixed_to_the_pose_of_the_observation_while_the_arm_moves(p
 def test_slow_back_to_back_inference_leaves_no_tick_without_a_command(
         player, module_graph, robot_path):
     """A third of a minute, for a third of the chunks that a minute must bring; tools measure more."""
-    rig = player()
+    rig = player(observation_timeout_s=10.0)
     source = module_graph.start("scripted_policy", robot=str(robot_path), path="wave", latency=0.35,
-                                rate=100.0, rows=50, dt=1 / 30)
+                                rate=100.0, rows=50, dt=1 / 30, life=10.0)
     module_graph.bring_up("scripted_policy")
     rig.moving(0.02)
     begin = rig.status

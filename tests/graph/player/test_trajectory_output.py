@@ -72,7 +72,7 @@ def trace(rig, chunks: int = CHUNKS) -> None:
 def recording(module_graph, tmp_path_factory, kit, tools):
     """Five seconds of motion of the world's arm."""
     world = World(module_graph, tools)
-    path = tools.robot_writer(tmp_path_factory.mktemp("robot"))()
+    path = tools.robot_writer(tmp_path_factory.mktemp("robot"))(**kit.PATIENT)
     process = module_graph.start("action_player", robot=path)
     rig = kit.Rig(module_graph, process, path, tools.eventually)
     rig.configure()
