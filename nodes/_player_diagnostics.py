@@ -78,7 +78,7 @@ class PlayerDiagnostics:
             return
         self._state = state
         log = self._node.get_logger()
-        text = f"{state.name}: {status.text}"
+        text = status.text
         if state is State.TRIPPED:
             log.error(text)
         elif state in (State.STALE, State.WAITING):
@@ -105,7 +105,7 @@ class PlayerDiagnostics:
             out.summary(DiagnosticStatus.OK, "not configured")
             return out
         state = State(status.state)
-        out.summary(LEVELS.get(state, DiagnosticStatus.OK), f"{state.name}: {status.text}")
+        out.summary(LEVELS.get(state, DiagnosticStatus.OK), status.text)
         out.add("reasons", ", ".join(Reason(code).name for code in status.reasons))
         out.add("source", status.source)
         out.add("observation age s", f"{status.observation_age:.3f}")

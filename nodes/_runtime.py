@@ -9,6 +9,8 @@ a flag here, and the node is wound up while its publishers still work.
 
 from __future__ import annotations
 
+import ctypes
+import os
 import signal
 import sys
 import threading
@@ -23,6 +25,9 @@ from rclpy.signals import SignalHandlerOptions
 
 #: Longest wait of the executor; a signal is noticed at the latest after this, seconds.
 POLL_S = 0.05
+#: Environment variable that holds the process id of the launch.
+LAUNCHER = "OMNI_ROS_LAUNCHER"
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 def spin_until_signal(node, stop: threading.Event) -> None:
@@ -51,14 +56,31 @@ def wind_down(node: LifecycleNode) -> None:
         node.trigger_shutdown()
 
 
+def end_with_launcher(stop: threading.Event) -> None:
+    """Be signalled when the launch that started this process ends without ending its nodes.
+
+    A launch that is killed, or told to terminate, leaves its nodes running; the next launch would
+    put a second player beside the first, on one arm. The launch file names its process in the
+    environment; a node that was started by hand outlives whatever started it.
+    """
+    launcher = os.environ.get(LAUNCHER, "")
+    if not launcher.isdecimal() or not sys.platform.startswith("linux"):
+        return
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)
+    if not os.path.exists(f"/proc/{launcher}"):
+        stop.set()  # it ended before the kernel was asked
+
+
 def run(make_node: Callable[[], LifecycleNode], argv: list | None = None) -> int:
     """Run one node to its orderly end; exit status 0 after SIGINT or SIGTERM, 1 after an error.
 
-    A node may end itself: it sets its `exit_status`, then `stop_requested`. Further signals while the node winds down are ignored: it is stopping already.
+    A node may end itself: it sets its `exit_status`, then `stop_requested`. Further signals while
+    the node winds down are ignored: it is stopping already.
     """
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
+    end_with_launcher(stop)
     rclpy.init(args=argv if argv is not None else sys.argv,
                signal_handler_options=SignalHandlerOptions.NO)
     node = None

@@ -31,6 +31,10 @@ CHUNK_QOS = QoSProfile(
 LATCHED_QOS = QoSProfile(
     depth=1, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.RELIABLE,
     durability=DurabilityPolicy.TRANSIENT_LOCAL)
+#: The second ear for a stop: best effort and volatile, so that any publisher is heard.
+STOP_QOS = QoSProfile(
+    depth=10, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.BEST_EFFORT,
+    durability=DurabilityPolicy.VOLATILE)
 #: Sensor consumers (REP-2003): best effort, newest only. Matches any publisher.
 SENSOR_QOS = QoSProfile(
     depth=1, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.BEST_EFFORT,

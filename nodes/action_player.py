@@ -10,6 +10,7 @@ nothing in it waits.
 from __future__ import annotations
 
 import gc
+import os
 import queue
 import threading
 import time
@@ -17,7 +18,7 @@ import traceback
 from concurrent.futures import Future
 from typing import Callable
 
-from rclpy.clock import ClockType
+from rclpy.clock import Clock, ClockType
 from rclpy.lifecycle import LifecycleNode
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from sensor_msgs.msg import JointState
@@ -36,19 +37,24 @@ from omni_ros.nodes._support import (
     COMMAND_QOS,
     JOINT_STATES_QOS,
     LATCHED_QOS,
+    STOP_QOS,
     describe,
     describe_int,
     load_robot_parameter,
     to_ns,
 )
+from omni_ros.player.latch import TripLatch
 from omni_ros.player.pacing import SimPacer, WallPacer
 from omni_ros.player.player import Player
-from omni_ros.player.reasons import State
+from omni_ros.player.reasons import Reason, State
 from omni_ros.player.warm_up import warm_up
+from omni_ros.robot import Robot
 from omni_ros.telemetry.lateness import Lateness
 from omni_ros.telemetry.realtime import freeze_gc, lock_memory, set_affinity, set_fifo
 
 STATUS_PERIOD_S = 0.1
+#: Seconds between two looks whether a trip has to be written to, or removed from, its file.
+LATCH_PERIOD_S = 0.05
 #: A service call waits this long for the tick to answer.
 ANSWER_TIMEOUT_S = 1.0
 #: Braking from full speed takes well under this; then the thread is given up on.
@@ -85,6 +91,12 @@ class ActionPlayer(LifecycleNode):
         self._realtime: list[str] = []
         self._sequence = 0
         self._diagnostics = PlayerDiagnostics(self)
+        self._latch = TripLatch(
+            self.get_fully_qualified_name(), os.environ.get("ROS_DOMAIN_ID") or "0")
+        # The stop that is asked for on the topic now; it may come before there is a player.
+        self._stop_standing = False
+        self.create_timer(LATCH_PERIOD_S, self._keep_latch,
+                          clock=Clock(clock_type=ClockType.STEADY_TIME))
 
     # -- lifecycle ---------------------------------------------------------------------------
 
@@ -94,7 +106,7 @@ class ActionPlayer(LifecycleNode):
         self._robot = robot
         self._dry_run = self.get_parameter("dry_run").value
         warm_up(robot, lambda command: command_message(command, robot))
-        self._player = Player(robot)
+        self._player = self._new_player(robot)
         self._lateness.clear()
         kind = JointTrajectory if robot.player.output == "joint_trajectory" else Float64MultiArray
         overridable = QoSOverridingOptions.with_default_policies()
@@ -110,8 +122,10 @@ class ActionPlayer(LifecycleNode):
             PolledSubscription(self, kind, topic, qos) for kind, topic, qos in polled)
         self._diagnostics.subscriptions = (self._joint_states, self._chunks, self._beats)
         # Not polled: rare, and to be logged at once.
-        self._stop_topic = self.create_subscription(
-            Bool, "protective_stop", self._on_protective_stop, LATCHED_QOS)
+        # Two, so that a latched stop is heard at once and one from a volatile publisher at all.
+        self._stop_topics = [
+            self.create_subscription(Bool, "protective_stop", self._on_protective_stop, qos)
+            for qos in (LATCHED_QOS, STOP_QOS)]
         self._served = [
             self.create_service(Trigger, "~/protective_stop", self._serve_protective_stop),
             self.create_service(Trigger, "~/reset", self._serve_reset),
@@ -165,11 +179,14 @@ class ActionPlayer(LifecycleNode):
     def _free(self) -> None:
         if self._player is None:
             return
+        self._keep_latch()
         self._player = None
+        self._stop_standing = False
         self._diagnostics.subscriptions = ()
         for subscription in (self._joint_states, self._chunks, self._beats):
             subscription.destroy()
-        self.destroy_subscription(self._stop_topic)
+        for subscription in self._stop_topics:
+            self.destroy_subscription(subscription)
         for service in self._served:
             self.destroy_service(service)
         self.destroy_publisher(self._commands)
@@ -312,17 +329,56 @@ class ActionPlayer(LifecycleNode):
         except TimeoutError:
             return False, f"the tick did not answer within {ANSWER_TIMEOUT_S:g} s"
 
-    def _on_protective_stop(self, message: Bool) -> None:
-        if message.data:
-            self._ask_tick(self._protective_stop)
-            self.get_logger().error("protective stop asked for on the topic")
+    def _new_player(self, robot: Robot) -> Player:
+        """Return a player that is tripped if the last one was and nobody has reset it."""
+        player = Player(robot)
+        reason = self._latch.load()
+        if reason is not Reason.NONE:
+            player.restore_trip(reason, self._now_ns())
+            self.get_logger().error(
+                f"tripped before this start, {reason.name}, and not reset since: when it is safe to "
+                f"move, call {self.get_fully_qualified_name()}/reset")
+        return player
 
-    def _protective_stop(self, now_ns: int) -> tuple[bool, str]:
-        self._player.protective_stop(True, now_ns)
-        return True, "stopping; call ~/reset when it is safe to move again"
+    def _keep_latch(self) -> None:
+        """Have the file say what the player says; no disk is touched on the tick."""
+        if self._player is None:
+            return
+        try:
+            self._latch.keep(self._player.trip_reason)
+        except OSError as error:
+            self.get_logger().error(
+                f"a trip cannot be kept beyond this process: {error}", throttle_duration_sec=30.0)
+
+    def _on_protective_stop(self, message: Bool) -> None:
+        """True stops, and forbids a reset as long as it stands; False allows one."""
+        if message.data == self._stop_standing:
+            return  # both subscriptions heard it
+        self._stop_standing = message.data
+        self._with_player(lambda now_ns: self._player.protective_stop(message.data, now_ns))
+        if message.data:
+            self.get_logger().error("protective stop: asked for on the topic")
+        else:
+            self.get_logger().info("protective stop: no longer asked for; a reset is possible")
+
+    def _with_player(self, action: Callable[[int], None]) -> None:
+        """Do something to the player: between two ticks, or at once where none are running."""
+        if self._thread is not None and self._thread.is_alive():
+            self._requests.put((action, None))
+        else:
+            action(self._now_ns())
+            self._publish_status(self._now_ns())
 
     def _serve_protective_stop(self, request, response):
-        response.success, response.message = self._ask_tick(self._protective_stop)
+        def stop(now_ns: int) -> None:
+            # For this moment only: what stands is said on the topic.
+            self._player.protective_stop(True, now_ns)
+            self._player.protective_stop(self._stop_standing, now_ns)
+
+        self._with_player(stop)
+        self.get_logger().error("protective stop: asked for by service")
+        response.success = True
+        response.message = "stopping; call ~/reset when it is safe to move again"
         return response
 
     def _serve_reset(self, request, response):

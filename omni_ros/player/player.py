@@ -123,6 +123,10 @@ class Player:
         if active:
             self._trip(Reason.PROTECTIVE_STOP, now_ns)
 
+    def restore_trip(self, reason: Reason, now_ns: int) -> None:
+        """Latch a trip that an earlier process of this player entered and nobody has reset."""
+        self._trip(reason, now_ns)
+
     def reset(self, now_ns: int) -> tuple[bool, str]:
         """Clear a trip; returns whether, and why not, in plain words."""
         if self.trip_reason is Reason.NONE:
@@ -133,7 +137,7 @@ class Player:
                 f"refused: tripped {since:.3f} s ago, wait {self.config.reset_cooldown_s:g} s"
             )
         if self._stop_asked:
-            return False, "refused: the protective stop is still asked for; release it first"
+            return False, "refused: the protective stop is still asked for; publish false on protective_stop first"
         if not self.at_rest:
             return False, "refused: the arm is still braking; try again when it stands"
         cleared, self.trip_reason = self.trip_reason, Reason.NONE

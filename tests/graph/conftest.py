@@ -31,6 +31,21 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.fixture(scope="session", autouse=True)
+def runtime_folder(tmp_path_factory):
+    """Where trips are kept: apart from those of a robot on this machine."""
+    folder = tmp_path_factory.mktemp("runtime")
+    os.environ["XDG_RUNTIME_DIR"] = str(folder)
+    return folder / "omni_ros"
+
+
+@pytest.fixture(autouse=True)
+def no_trip_of_another_test(runtime_folder):
+    """A trip outlives its player's process until it is reset; not so between tests."""
+    for file in runtime_folder.glob("trip-*"):
+        file.unlink()
+
+
+@pytest.fixture(scope="session", autouse=True)
 def ros_domain():
     """A domain of this test run's own, on this machine only."""
     domain = 10 + os.getpid() % 90
