@@ -7,6 +7,8 @@ manager brings the nodes up in order. A node that dies is started again, and bro
 player holds meanwhile.
 """
 
+import os
+
 from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument, OpaqueFunction
 from launch.substitutions import LaunchConfiguration
@@ -57,6 +59,8 @@ def make_nodes(context):
             parameters=[parameters], output="screen", emulate_tty=False,
             respawn=flag["respawn"], respawn_delay=RESPAWN_DELAY_S,
             arguments=["--ros-args", "--log-level", f"{name}:={value['log_level']}"],
+            # A launch that is killed must not leave a player behind for the next one to meet.
+            additional_env={"OMNI_ROS_LAUNCHER": str(os.getpid())},
         )
 
     nodes = []

@@ -1,0 +1,159 @@
+# Copyright 2026 The omni_ros authors
+# SPDX-License-Identifier: Apache-2.0
+"""One launch through the deaths of its nodes: SIGKILL, as by the out-of-memory killer.
+
+One launch serves all tests here: each begins once the arm moves, whatever the last one did.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+pytest.importorskip("rclpy")
+pytest.importorskip("omni_ros.msg")
+
+from omni_ros.msg import PlayerStatus  # noqa: E402
+from omni_ros.nodes._support import load_robot_parameter  # noqa: E402
+
+NODES = ("world", "action_player", "scripted_policy")
+ROBOT = load_robot_parameter("tabletop")
+PERIOD_S = 1.0 / ROBOT.player.rate_hz
+
+
+@pytest.fixture(scope="module")
+def shared(tools, launch, ros_domain, tmp_path_factory):
+    graph = tools.Graph(tmp_path_factory.mktemp("deaths"))
+    try:
+        yield launch(graph).until_moving()
+    finally:
+        graph.close()
+
+
+@pytest.fixture
+def launched(shared):
+    """The arm moves, whatever the last test did."""
+    return shared.until_moving()
+
+
+def test_nodes_come_up_in_their_order(launched):
+    launched.eventually(lambda: "scripted_policy is active" in launched.process.output, "the last")
+    found = re.findall(r"(\w+) is active", launched.process.output)
+    assert found[:3] == list(NODES)
+
+
+def test_the_arm_moves(launched):
+    start = launched.position()
+    launched.eventually(lambda: np.abs(launched.position() - start).max() > 0.05, "motion")
+
+
+@pytest.fixture(scope="module", params=["scripted_policy", "world"])
+def killed(request, shared):
+    """What the player did after a node that it depends on was killed while the arm moved."""
+    shared.until_moving()
+    name, old = request.param, shared.pid(request.param)
+    missed = shared.statuses.last.ticks_missed
+    moment = time.monotonic()
+    os.kill(old, signal.SIGKILL)
+    shared.eventually(lambda: PlayerStatus.STATE_STALE in shared.states_since(moment), "STALE")
+    shared.eventually(lambda: shared.pid(name) != old, f"another {name}")
+    shared.eventually(lambda: shared.states_since(moment)[-1] == PlayerStatus.STATE_PLAYING
+                      and len(shared.states_since(moment)) > 2, "playing again")
+    # From a little before the kill; a recorded command is a tick's, unless the tick was missed.
+    commands = shared.commands.since(moment - 0.2)
+    return SimpleNamespace(
+        name=name, states=shared.states_since(moment), commands=commands,
+        statuses=[status for _, status in shared.statuses.since(moment)], moment=moment,
+        missed=shared.statuses.last.ticks_missed - missed, joints=list(shared.joints))
+
+
+def velocity_steps(commands: list) -> np.ndarray:
+    """Changes of the commanded velocity from each message to the next, (k, n)."""
+    return np.diff(np.array([m.points[0].velocities for _, m in commands]), axis=0)
+
+
+def test_the_death_of_a_node_makes_the_player_brake_within_its_limits(killed):
+    # A missed tick makes one step of two or more.
+    allowed = ROBOT.acceleration * PERIOD_S * (1 + killed.missed) + 1e-6
+    assert (np.abs(velocity_steps(killed.commands)) <= allowed).all()
+
+
+def test_the_death_of_a_node_brings_the_command_to_rest(killed):
+    resting = [m for at, m in killed.commands if at > killed.moment
+               and not any(m.points[0].velocities)]
+    assert resting
+
+
+def test_the_status_says_why_the_arm_stopped(killed):
+    reason = {"scripted_policy": PlayerStatus.REASON_HEARTBEAT_LOST,
+              "world": PlayerStatus.REASON_JOINT_STATE_STALE}[killed.name]
+    stale = next(s for s in killed.statuses if s.state == PlayerStatus.STATE_STALE)
+    assert reason in stale.reasons, stale.text
+
+
+def test_motion_resumes_through_the_ramp_without_being_asked(killed):
+    after = killed.states[killed.states.index(PlayerStatus.STATE_STALE) + 1:]
+    assert after[-2:] == [PlayerStatus.STATE_RAMPING_IN, PlayerStatus.STATE_PLAYING]
+    assert PlayerStatus.STATE_TRIPPED not in after
+
+
+def test_an_arm_that_comes_back_in_another_pose_is_not_thrown_to_the_old_one(killed):
+    # Between the first joint state after a gap and the next second the arm goes no faster than its
+    # limit, though the new world begins elsewhere than the old one ended.
+    joints = [(at, np.array(m.position)) for at, m in killed.joints if at > killed.moment - 0.5]
+    gaps = [i for i in range(1, len(joints)) if joints[i][0] - joints[i - 1][0] > 0.5]
+    if killed.name != "world":
+        assert not gaps
+        return
+    began, pose = joints[gaps[-1]]
+    commanded = next(m for at, m in killed.commands if at > began)
+    far = np.abs(np.array(commanded.points[0].positions) - pose).max()
+    assert far < 0.1, f"the first command is {far:.3f} rad from the measured pose"
+
+
+def test_when_the_player_dies_the_controller_ends_the_motion_and_a_new_player_takes_over(launched):
+    old, moment = launched.pid("action_player"), time.monotonic()
+    os.kill(old, signal.SIGKILL)
+    launched.eventually(lambda: launched.pid("action_player") != old, "another player")
+    launched.eventually(lambda: any(
+        status.state == PlayerStatus.STATE_PLAYING
+        for _, status in launched.statuses.since(moment + 0.5)), "playing again")
+    # A gap in the commands of a second at least; the arm stood still before its end.
+    commands = launched.commands.since(moment - 0.2)
+    gap = max(range(1, len(commands)), key=lambda i: commands[i][0] - commands[i - 1][0])
+    resumed_at, resumed = commands[gap]
+    measured = [m for at, m in launched.joints.since(moment) if at < resumed_at]
+    assert np.abs(measured[-1].velocity).max() < 0.1
+    far = np.abs(np.array(resumed.points[0].positions) - np.array(measured[-1].position)).max()
+    assert far <= ROBOT.velocity.max() * PERIOD_S
+
+
+def test_the_death_of_the_manager_disturbs_nothing(launched):
+    old, stops = launched.pid("lifecycle_manager"), launched.statuses.last.stops
+    moment = time.monotonic()
+    os.kill(old, signal.SIGKILL)
+    launched.eventually(lambda: launched.pid("lifecycle_manager") != old, "another manager")
+    time.sleep(3.0)
+    assert launched.states_since(moment) == [PlayerStatus.STATE_PLAYING]
+    assert launched.statuses.last.stops == stops
+
+
+def test_a_manager_that_came_back_brings_up_what_dies_next(launched):
+    old = launched.pid("scripted_policy")
+    os.kill(old, signal.SIGKILL)
+    launched.eventually(lambda: launched.pid("scripted_policy") != old, "another policy")
+    launched.until_moving()
+
+
+def test_what_an_operator_deactivates_stays_so(launched):
+    assert launched.graph.change_state("action_player", "deactivate")
+    time.sleep(3.0)
+    state = launched.graph.state("action_player")
+    assert launched.graph.change_state("action_player", "activate")
+    assert state == "inactive"
