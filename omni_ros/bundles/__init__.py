@@ -13,8 +13,10 @@ from __future__ import annotations
 
 from omni_ros.bundles.bundle import Bundle, load_program
 from omni_ros.bundles.errors import BundleError, MemoryShortage
+from omni_ros.bundles.footprint import Footprint, measure
 from omni_ros.bundles.golden import check_golden, read_golden, this_machine, write_golden
-from omni_ros.bundles.manifest import Manifest, Memory, read_manifest, write_manifest
+from omni_ros.bundles.layout import Manifest, Memory
+from omni_ros.bundles.manifest import read_manifest, write_manifest
 from omni_ros.bundles.memory import check_memory, memory_left
 from omni_ros.bundles.opening import open_bundle
 from omni_ros.bundles.trial import try_programs
@@ -23,6 +25,7 @@ from omni_ros.bundles.verify import file_entry, verify_files
 __all__ = [
     "Bundle",
     "BundleError",
+    "Footprint",
     "Manifest",
     "Memory",
     "MemoryShortage",
@@ -30,6 +33,7 @@ __all__ = [
     "check_memory",
     "file_entry",
     "load_program",
+    "measure",
     "memory_left",
     "open_bundle",
     "read_golden",

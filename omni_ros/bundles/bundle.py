@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from omni_ros.bundles.errors import BundleError, short
-from omni_ros.bundles.manifest import Manifest, ProgramEntry, Tensor
+from omni_ros.bundles.layout import Manifest, ProgramEntry, Tensor
 from omni_ros.programs import Program, ProgramError, TensorSpec
 
 

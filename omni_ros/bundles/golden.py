@@ -13,13 +13,13 @@ from pathlib import Path
 import numpy as np
 
 from omni_ros.bundles.errors import BundleError
-from omni_ros.bundles.manifest import Manifest, ProgramEntry, Tensor
+from omni_ros.bundles.layout import Manifest, ProgramEntry, Tensor
 from omni_ros.programs import Program, zeros
 from omni_ros.telemetry import machine
 
 
 def this_machine() -> str:
-    """Return a line that is equal on machines whose kernels can be expected to agree bit for bit."""
+    """Return a line that is equal on machines whose kernels should agree bit for bit."""
     features = " ".join(machine.cpu_features())
     return " ".join(f"{platform.machine()} {machine.cpu_model()} {features}".split())
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from omni_ros.bundles.errors import MemoryShortage
-from omni_ros.bundles.manifest import Manifest
+from omni_ros.bundles.layout import Manifest
 from omni_ros.telemetry import machine
 
 _MB = 1e6

@@ -27,7 +27,7 @@ def open_bundle(
     :param timeout_s: for the last step.
     :raises BundleError: the first fault, as one line that names the file and the fact.
     :raises MemoryShortage: the programs do not fit; with need and have.
-    :raises ImportError: what is needed to run programs is not installed; the text says what to type.
+    :raises ImportError: what is needed to run programs is not installed; with what to type.
     """
     root = Path(folder)
     manifest = read_manifest(root)

@@ -49,11 +49,13 @@ def from_data(kind: type[T], data: Any, where: str = "") -> T:
     if origin is tuple:
         _expect(isinstance(data, list), data, "a list", where)
         item = get_args(kind)[0]
-        return tuple(from_data(item, x, f"{where}[{i}]") for i, x in enumerate(data))  # type: ignore
+        items = [from_data(item, value, f"{where}[{i}]") for i, value in enumerate(data)]
+        return tuple(items)  # type: ignore[return-value]
     if origin is dict:
         _expect(isinstance(data, dict), data, "a mapping", where)
         item = get_args(kind)[1]
-        return {key: from_data(item, x, _join(where, key)) for key, x in data.items()}  # type: ignore
+        entries = {key: from_data(item, x, _join(where, key)) for key, x in data.items()}
+        return entries  # type: ignore[return-value]
     return _scalar(kind, data, where)
 
 

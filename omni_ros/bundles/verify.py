@@ -8,7 +8,8 @@ import hashlib
 from pathlib import Path
 
 from omni_ros.bundles.errors import BundleError
-from omni_ros.bundles.manifest import MANIFEST, FileEntry, Manifest, read_manifest
+from omni_ros.bundles.layout import FileEntry, Manifest
+from omni_ros.bundles.manifest import MANIFEST, read_manifest
 from omni_ros.bundles.paths import check_folder
 
 _BLOCK = 1 << 20

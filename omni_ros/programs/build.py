@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Build the native library where no ROS build did: `python -m omni_ros.programs.build`
 
-Done by itself at first use; takes some seconds, needs CMake and a C++17 compiler. The result goes to
-a folder of the user's cache that is named after the sources and the executorch version, so a new
+Done by itself at first use; takes some seconds, needs CMake and a C++17 compiler. The result goes
+to a folder of the user's cache that is named after the sources and the executorch version, so a new
 version of either builds anew and never loads a library that does not fit.
 """
 

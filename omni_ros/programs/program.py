@@ -124,7 +124,8 @@ class Program:
 
         :return: seconds that the program took.
         :raises ProgramError: an input is not bound, another thread is in this program, or the run
-            failed. After a failed run the outputs are undefined and the program must be loaded again.
+            failed. After a failed run the outputs are undefined and the program must be loaded
+            again.
         """
         with self._use():
             failed = self._native.omni_run(

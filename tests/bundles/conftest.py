@@ -13,24 +13,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from omni_ros.bundles import file_entry, manifest as m, this_machine, write_manifest
+from omni_ros.bundles import file_entry, layout, read_manifest, this_machine, write_manifest
 
 PROGRAMS = Path(__file__).resolve().parents[1] / "data" / "programs"
 #: Which of the small programs stands for which of a policy's.
 PARTS = {"vision_encoder": "mlp", "fusion_backbone": "pair", "action_head": "head"}
 
 
-def program_entry(name: str, role: str) -> m.ProgramEntry:
+def program_entry(name: str, role: str) -> layout.ProgramEntry:
     stored = np.load(PROGRAMS / f"{name}.npz")
 
-    def tensors(kind: str) -> tuple[m.Tensor, ...]:
+    def tensors(kind: str) -> tuple[layout.Tensor, ...]:
         return tuple(
-            m.Tensor(key.removeprefix(kind), str(stored[key].dtype), stored[key].shape)
+            layout.Tensor(key.removeprefix(kind), str(stored[key].dtype), stored[key].shape)
             for key in stored.files
             if key.startswith(kind)
         )
 
-    return m.ProgramEntry(
+    return layout.ProgramEntry(
         file=f"{role}.pte",
         method="forward",
         recipe="fp32",
@@ -44,29 +44,29 @@ def program_entry(name: str, role: str) -> m.ProgramEntry:
     )
 
 
-def small_manifest(files: dict[str, m.FileEntry]) -> m.Manifest:
+def small_manifest(files: dict[str, layout.FileEntry]) -> layout.Manifest:
     programs = {role: program_entry(name, role) for role, name in PARTS.items()}
-    return m.Manifest(
+    return layout.Manifest(
         family="smolvla",
         name="small",
-        dimensions=m.Dimensions(4, 2, 2, 8, 8, 10, 4, 4, 2, 1, 1, 8, 8),
-        cameras=(m.Camera("front", "observation.images.front", 64, 64),),
+        dimensions=layout.Dimensions(4, 2, 2, 8, 8, 10, 4, 4, 2, 1, 1, 8, 8),
+        cameras=(layout.Camera("front", "observation.images.front", 64, 64),),
         empty_cameras=0,
-        joints=(m.JointName("shoulder", "rad"), m.JointName("gripper", "normalised")),
-        image=m.Image(64, 64, "pad", 0.0, -1.0, 1.0),
-        tokenizer=m.Tokenizer("tokenizer.json", 2, "longest", True),
-        normalisation=m.Normalisation("statistics.json", "MEAN_STD", "MEAN_STD", 1e-8),
-        flow=m.Flow(10, 1.0, -0.1),
+        joints=(layout.JointName("shoulder", "rad"), layout.JointName("gripper", "normalised")),
+        image=layout.Image(64, 64, "pad", 0.0, -1.0, 1.0),
+        tokenizer=layout.Tokenizer("tokenizer.json", 2, "longest", True),
+        normalisation=layout.Normalisation("statistics.json", "MEAN_STD", "MEAN_STD", 1e-8),
+        flow=layout.Flow(10, 1.0, -0.1),
         programs=programs,
-        memory=m.Memory.of(programs),
+        memory=layout.Memory.of(programs),
         files=files,
         golden={role: f"golden/{role}.npz" for role in PARTS},
-        tolerance=m.Tolerance(1e-6, 1e-4),
-        provenance=m.Provenance(
+        tolerance=layout.Tolerance(1e-6, 1e-4),
+        provenance=layout.Provenance(
             checkpoint_sha256="0" * 64,
             backbone_sha256=None,
             options={"recipe": "fp32", "allow_portable": False, "compat": 0.4},
-            tools=m.Tools("2.13.0", "1.5.1", "3.11.7", "0.1.0"),
+            tools=layout.Tools("2.13.0", "1.5.1", "3.11.7", "0.1.0"),
             machine=this_machine(),
             created="2026-11-29T19:00:00+00:00",
             minutes=0.5,
@@ -104,18 +104,21 @@ def bundle(pristine: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(pristine, tmp_path / "small.bundle"))
 
 
-def entries(root: Path) -> dict[str, m.FileEntry]:
+def entries(root: Path) -> dict[str, layout.FileEntry]:
     paths = sorted(path for path in root.rglob("*") if path.is_file())
     return {
         path.relative_to(root).as_posix(): file_entry(path)
         for path in paths
-        if path.name != m.MANIFEST
+        if path.name != "bundle.yaml"
     }
 
 
-def sign(root: Path, change: Callable[[m.Manifest], m.Manifest] = lambda manifest: manifest) -> None:
+def sign(
+    root: Path,
+    change: Callable[[layout.Manifest], layout.Manifest] = lambda manifest: manifest,
+) -> None:
     """Write the manifest anew, as someone would who wants a changed file to be believed."""
-    manifest = dataclasses.replace(m.read_manifest(root), files=entries(root))
+    manifest = dataclasses.replace(read_manifest(root), files=entries(root))
     write_manifest(root, change(manifest))
 
 

@@ -7,12 +7,13 @@ import hashlib
 
 import pytest
 
-from omni_ros.bundles import BundleError, manifest as m
+from omni_ros.bundles import BundleError, layout, manifest as manifest_file, read_manifest
+from omni_ros.bundles.checks import check
 
 
 @pytest.fixture
 def text(pristine) -> str:
-    return (pristine / m.MANIFEST).read_text()
+    return (pristine / manifest_file.MANIFEST).read_text()
 
 
 def signed(text: str) -> bytes:
@@ -22,20 +23,20 @@ def signed(text: str) -> bytes:
 
 def refusal(text: bytes) -> str:
     with pytest.raises(BundleError) as caught:
-        m.from_text(text)
+        manifest_file.from_text(text)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
 
 def test_what_is_written_is_read_back_equal(pristine, text):
-    manifest = m.read_manifest(pristine)
-    assert m.to_text(manifest) == text
-    assert m.from_text(text.encode()) == manifest
+    manifest = read_manifest(pristine)
+    assert manifest_file.to_text(manifest) == text
+    assert manifest_file.from_text(text.encode()) == manifest
 
 
 def test_raw_joints_are_the_explicit_word(pristine):
-    raw = dataclasses.replace(m.read_manifest(pristine), joints="raw")
-    assert m.from_text(m.to_text(raw).encode()).joints == "raw"
+    raw = dataclasses.replace(read_manifest(pristine), joints="raw")
+    assert manifest_file.from_text(manifest_file.to_text(raw).encode()).joints == "raw"
 
 
 def test_an_edited_manifest_is_refused(text):
@@ -129,21 +130,21 @@ def test_a_yaml_bomb_is_refused_at_once(text):
     ],
 )  # fmt: skip
 def test_a_file_name_that_could_lead_elsewhere_is_refused(pristine, name):
-    manifest = m.read_manifest(pristine)
-    files = {**manifest.files, name: m.FileEntry("0" * 64, 0)}
+    manifest = read_manifest(pristine)
+    files = {**manifest.files, name: layout.FileEntry("0" * 64, 0)}
     with pytest.raises(BundleError, match="files has"):
-        m.check(dataclasses.replace(manifest, files=files))
+        check(dataclasses.replace(manifest, files=files), "bundle.yaml")
 
 
 def test_names_that_differ_only_by_case_are_refused(pristine):
-    manifest = m.read_manifest(pristine)
-    files = {**manifest.files, "Tokenizer.JSON": m.FileEntry("0" * 64, 0)}
+    manifest = read_manifest(pristine)
+    files = {**manifest.files, "Tokenizer.JSON": layout.FileEntry("0" * 64, 0)}
     with pytest.raises(BundleError, match="'Tokenizer.JSON' beside 'tokenizer.json'"):
-        m.check(dataclasses.replace(manifest, files=files))
+        check(dataclasses.replace(manifest, files=files), "bundle.yaml")
 
 
 def test_memory_counts_a_tensor_that_is_handed_on_once(pristine):
-    memory = m.read_manifest(pristine).memory
+    memory = read_manifest(pristine).memory
     # x [8, 32], y [8, 4]; x [4, 16], keys, values [4, 8]; x, y [4, 8]
     assert memory.inputs_outputs == 4 * (256 + 32 + 64 + 32 + 32 + 32 + 32)
     assert memory.total == memory.constants + memory.workspaces + memory.inputs_outputs

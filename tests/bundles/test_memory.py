@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from omni_ros.bundles import MemoryShortage, check_memory, manifest as m, memory_left
+from omni_ros.bundles import MemoryShortage, check_memory, layout, memory_left, read_manifest
 
 
 def machine(root, available_kb: int, limit: int | None = None, used: int = 0):
@@ -22,10 +22,10 @@ def machine(root, available_kb: int, limit: int | None = None, used: int = 0):
 
 
 @pytest.fixture
-def large(pristine) -> m.Manifest:
+def large(pristine) -> layout.Manifest:
     """A bundle that says it needs 5.6 GB."""
-    memory = m.Memory(5_000_000_000, 0, 600_000_000, 0, 5_600_000_000)
-    return dataclasses.replace(m.read_manifest(pristine), memory=memory)
+    memory = layout.Memory(5_000_000_000, 0, 600_000_000, 0, 5_600_000_000)
+    return dataclasses.replace(read_manifest(pristine), memory=memory)
 
 
 def test_a_bundle_that_fits_passes(large, tmp_path):

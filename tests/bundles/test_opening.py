@@ -10,8 +10,7 @@ import sys
 import numpy as np
 import pytest
 
-from omni_ros.bundles import BundleError, open_bundle, read_golden, trial, try_programs
-from omni_ros.bundles import manifest as m
+from omni_ros.bundles import BundleError, child, layout, open_bundle, read_golden, try_programs
 
 pytestmark = pytest.mark.usefixtures("executorch")
 
@@ -68,7 +67,7 @@ def test_the_wider_tolerance_holds_on_another_machine(bundle, sign):
     arrays["outputs.y"] = arrays["outputs.y"] + np.float32(5e-5)
     np.savez_compressed(path, **arrays)
 
-    def elsewhere(manifest: m.Manifest) -> m.Manifest:
+    def elsewhere(manifest: layout.Manifest) -> layout.Manifest:
         provenance = dataclasses.replace(manifest.provenance, machine="aarch64 some board")
         return dataclasses.replace(manifest, provenance=provenance)
 
@@ -86,18 +85,18 @@ def test_programs_that_are_not_what_the_manifest_says_are_refused(bundle, sign):
 
 
 def test_a_shape_that_differs_is_refused_with_both_sides(bundle, sign):
-    def narrower(manifest: m.Manifest) -> m.Manifest:
+    def narrower(manifest: layout.Manifest) -> layout.Manifest:
         entry = manifest.programs["vision_encoder"]
-        entry = dataclasses.replace(entry, outputs=(m.Tensor("y", "float32", (8, 3)),))
+        entry = dataclasses.replace(entry, outputs=(layout.Tensor("y", "float32", (8, 3)),))
         programs = {**manifest.programs, "vision_encoder": entry}
-        return dataclasses.replace(manifest, programs=programs, memory=m.Memory.of(programs))
+        return dataclasses.replace(manifest, programs=programs, memory=layout.Memory.of(programs))
 
     sign(bundle, narrower)
     assert "is float32 [8, 4], the manifest says y: float32 [8, 3]" in refusal(bundle)
 
 
 def test_a_delegate_that_the_manifest_does_not_name_is_refused(bundle, sign):
-    def portable(manifest: m.Manifest) -> m.Manifest:
+    def portable(manifest: layout.Manifest) -> layout.Manifest:
         entry = dataclasses.replace(manifest.programs["action_head"], delegates={})
         return dataclasses.replace(
             manifest, programs={**manifest.programs, "action_head": entry}
@@ -107,43 +106,51 @@ def test_a_delegate_that_the_manifest_does_not_name_is_refused(bundle, sign):
     assert "action_head.pte: uses the delegates XnnpackBackend" in refusal(bundle)
 
 
-def test_a_file_that_kills_whoever_loads_it_kills_only_the_child(bundle, monkeypatch):
-    dying = trial._BOOTSTRAP.replace("main(*sys.argv[2:])", DIE_IN_LOAD)
-    monkeypatch.setattr(trial, "_BOOTSTRAP", dying)
+@pytest.fixture
+def load_does(monkeypatch):
+    """Let the child do something else where it would load a program."""
+
+    def set_deed(deed: str) -> None:
+        code = "import json, os, signal, sys; sys.path[:] = json.loads(sys.argv[1]); "
+        code += "from omni_ros.bundles import trial; "
+        code += f"trial.load_program = lambda *_: {deed}; "
+        code += "trial.main(*sys.argv[4:], parent=int(sys.argv[3]))"
+        monkeypatch.setattr(child, "BOOTSTRAP", code)
+
+    return set_deed
+
+
+@pytest.mark.parametrize("signal", ["SIGSEGV", "SIGABRT", "SIGBUS", "SIGKILL"])
+def test_a_file_that_kills_whoever_loads_it_kills_only_the_child(bundle, load_does, signal):
+    load_does(f"os.kill(os.getpid(), signal.{signal})")
     text = refusal(bundle)
     assert "vision_encoder.pte: its first load and run killed the process" in text
-    assert "SIGSEGV" in text
+    assert signal in text
 
 
-DIE_IN_LOAD = """
-import os, signal
-from omni_ros.bundles import trial
-trial.load_program = lambda *_: os.kill(os.getpid(), signal.SIGSEGV)
-main(*sys.argv[2:])
-"""
+def test_a_file_that_ends_whoever_loads_it_is_refused(bundle, load_does):
+    load_does("os._exit(0)")
+    assert "vision_encoder.pte: its first load and run ended with status 0" in refusal(bundle)
 
 
-def test_a_program_that_never_ends_is_given_up(bundle, monkeypatch):
-    slow = DIE_IN_LOAD.replace("os.kill(os.getpid(), signal.SIGSEGV)", "signal.pause()")
-    monkeypatch.setattr(trial, "_BOOTSTRAP", trial._BOOTSTRAP.replace("main(*sys.argv[2:])", slow))
-    assert "not over after 2 s" in refusal(bundle, timeout_s=2.0)
+def test_a_program_that_never_ends_is_given_up(bundle, load_does):
+    load_does("signal.pause()")
+    text = refusal(bundle, timeout_s=2.0)
+    assert "vision_encoder.pte: its first load and run was not over in time" in text
 
 
-def test_a_program_that_wants_more_memory_than_it_said_is_refused(bundle, monkeypatch):
-    greedy = DIE_IN_LOAD.replace("os.kill(os.getpid(), signal.SIGSEGV)", "bytearray(4 << 30)")
-    monkeypatch.setattr(
-        trial, "_BOOTSTRAP", trial._BOOTSTRAP.replace("main(*sys.argv[2:])", greedy)
-    )
+def test_a_program_that_wants_more_memory_than_it_said_is_refused(bundle, load_does):
+    load_does("bytearray(4 << 30)")
     assert "vision_encoder.pte: needs more memory than the" in refusal(bundle)
 
 
 def test_a_bundle_that_needs_more_than_the_machine_has_is_refused_before_anything_else(
     bundle, sign
 ):
-    def huge(manifest: m.Manifest) -> m.Manifest:
+    def huge(manifest: layout.Manifest) -> layout.Manifest:
         entry = dataclasses.replace(manifest.programs["action_head"], constants_bytes=1 << 46)
         programs = {**manifest.programs, "action_head": entry}
-        return dataclasses.replace(manifest, programs=programs, memory=m.Memory.of(programs))
+        return dataclasses.replace(manifest, programs=programs, memory=layout.Memory.of(programs))
 
     sign(bundle, huge)
     (bundle / "action_head.pte").write_bytes(b"")
