@@ -6,7 +6,7 @@ from __future__ import annotations
 
 
 class CheckpointError(ValueError):
-    """A checkpoint that can not be taken as it is: what was found, what was expected, what to do."""
+    """A checkpoint that can not be taken as it is: what was found, expected, and what to do."""
 
 
 def listed(names, limit: int = 8) -> str:

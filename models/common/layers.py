@@ -26,6 +26,11 @@ from torch import nn
 MASKED = torch.finfo(torch.float32).min
 
 
+def row_of_means(width: int) -> torch.Tensor:
+    """Return the weight of a Linear that takes the mean, [1, width]."""
+    return torch.full((1, width), 1.0 / width, device="cpu")
+
+
 class RMSNorm(nn.Module):
     """x / sqrt(mean(x^2) + eps) * weight over the last dimension: [length, width] to the same."""
 
@@ -33,7 +38,7 @@ class RMSNorm(nn.Module):
         super().__init__()
         self.eps = eps
         self.weight = nn.Parameter(torch.ones(width))
-        self.register_buffer("mean_row", torch.full((1, width), 1.0 / width, device="cpu"), persistent=False)
+        self.register_buffer("mean_row", row_of_means(width), persistent=False)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         mean_square = F.linear(x * x, self.mean_row)
@@ -48,7 +53,7 @@ class LayerNorm(nn.Module):
         self.eps = eps
         self.weight = nn.Parameter(torch.ones(width))
         self.bias = nn.Parameter(torch.zeros(width))
-        self.register_buffer("mean_row", torch.full((1, width), 1.0 / width, device="cpu"), persistent=False)
+        self.register_buffer("mean_row", row_of_means(width), persistent=False)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         centred = x - F.linear(x, self.mean_row)

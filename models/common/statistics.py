@@ -85,8 +85,8 @@ def from_old_names(
 ) -> tuple[dict[str, dict[str, str]], list[str]]:
     """Match old names to the config's features; return feature -> statistic -> name, and the rest.
 
-    features: feature -> sides in order of preference. Dots had become underscores in these names, so
-    the config's names are converted rather than the file's guessed back.
+    features: feature -> sides in order of preference. Dots had become underscores in these names,
+    so the config's names are converted rather than the file's guessed back.
     """
     by_key: dict[tuple[str | None, str, str], dict[str, str]] = {}
     rest, datasets = [], set()
@@ -169,14 +169,14 @@ def checked(
         array = keep[statistic]
         if array.shape != (width,):
             raise CheckpointError(
-                f"{source}: {feature} {statistic} has {array.size} values: config.json says {width}; "
-                f"{instead}"
+                f"{source}: {feature} {statistic} has {array.size} values: config.json says "
+                f"{width}; {instead}"
             )
         bad = np.flatnonzero(~np.isfinite(array))
         if bad.size:
             raise CheckpointError(
-                f"{source}: {feature} {statistic}[{bad[0]}] is {array[bad[0]]} ({bad.size} of {width} "
-                f"values are not finite: they were never set); {instead}"
+                f"{source}: {feature} {statistic}[{bad[0]}] is {array[bad[0]]} ({bad.size} of "
+                f"{width} values are not finite: they were never set); {instead}"
             )
     refuse_no_spread(feature, mode, keep, source, instead)
     return Statistics(feature, mode, keep, eps, source)
@@ -194,9 +194,9 @@ def refuse_no_spread(
     if flat.size:
         what = "std" if mode == "MEAN_STD" else f"{high} - {low}"
         raise CheckpointError(
-            f"{source}: {feature} {what} at index {flat[0]} is {spread[flat[0]]:.3g} ({flat.size} of "
-            f"{spread.size} values never varied): expected more than 1e-7; {instead}, with a spread "
-            "you know that value to have (1 keeps it merely shifted)"
+            f"{source}: {feature} {what} at index {flat[0]} is {spread[flat[0]]:.3g} ({flat.size} "
+            f"of {spread.size} values never varied): expected more than 1e-7; {instead}, with a "
+            "spread you know that value to have (1 keeps it merely shifted)"
         )
 
 

@@ -143,15 +143,18 @@ class Weights:
                     break
             else:
                 if any(word in name for word in ("lora_", "hada_", "ia3_")):
-                    raise CheckpointError(f"{where.parent}: can not merge {name}: expected lora_A "
-                                          "and lora_B of Linear layers; merge it where it was trained")
+                    raise CheckpointError(
+                        f"{where.parent}: can not merge {name}: expected lora_A and lora_B of "
+                        "Linear layers; merge it where it was trained"
+                    )
                 target = self._known(plain, name, where)
                 self._check_shape(target, adapter.names[name], name)
                 self._replaced[target] = adapter.get(name)
         for target, pair in pairs.items():
             if set(pair) != {"lora_A", "lora_B"}:
-                raise CheckpointError(f"{where.parent}: {target} has {listed(pair)} alone: expected "
-                                      "lora_A and lora_B")
+                raise CheckpointError(
+                    f"{where.parent}: {target} has {listed(pair)} alone: expected lora_A and lora_B"
+                )
             down, up = adapter.get(pair["lora_A"]), adapter.get(pair["lora_B"])
             if down.ndim != 2 or up.ndim != 2 or up.shape[1] != down.shape[0]:
                 raise CheckpointError(
@@ -190,7 +193,7 @@ def lora_scale(config: dict, where: Path) -> float:
     if kind != "LORA" or unlike or not rank or alpha is None:
         raise CheckpointError(
             f"{where}: can not merge peft_type {kind!r} with r {rank!r}, lora_alpha {alpha!r}"
-            f"{', ' if unlike else ''}{', '.join(unlike)}: expected plain LORA; merge it where it was "
-            "trained (model.merge_and_unload()) and save the whole policy"
+            f"{', ' if unlike else ''}{', '.join(unlike)}: expected plain LORA; merge it where it "
+            "was trained (model.merge_and_unload()) and save the whole policy"
         )
     return float(alpha) / (float(rank) ** 0.5 if config.get("use_rslora") else float(rank))

@@ -60,8 +60,8 @@ class LoweredProgram:
         raise LoweringError(
             f"{name} ({self.recipe}) became {calls or 'no delegate'} with the operators "
             f"{', '.join(self.leftover) or 'none'} left over: expected 1 x {BACKEND} and none; "
-            "rewrite the module (models/common/layers.py lists what XNNPACK takes), or allow portable "
-            "operators, which are slower by an order of magnitude"
+            "rewrite the module (models/common/layers.py lists what XNNPACK takes), or allow "
+            "portable operators, which are slower by an order of magnitude"
         )
 
 
@@ -113,7 +113,8 @@ def refuse_shared(example_inputs: Sequence[torch.Tensor]) -> None:
         first = seen.setdefault(tensor.data_ptr(), index)
         if first != index:
             raise LoweringError(
-                f"example inputs {first} and {index} share memory: expected distinct tensors; clone one"
+                f"example inputs {first} and {index} share memory: expected distinct tensors; "
+                "clone one"
             )
 
 

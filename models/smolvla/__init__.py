@@ -1,3 +1,3 @@
 # Copyright 2026 The omni_ros authors
 # SPDX-License-Identifier: Apache-2.0
-"""SmolVLA: see `policy` for the network, `load` for checkpoints, `prefix` for what the host does."""
+"""SmolVLA: `policy` is the network, `load` reads checkpoints, `prefix` is the host's part."""

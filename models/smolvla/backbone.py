@@ -1,14 +1,11 @@
 # Copyright 2026 The omni_ros authors
 # SPDX-License-Identifier: Apache-2.0
-"""Stage 2, `fusion_backbone`: image tokens, prompt and state to the keys and values actions look at.
+"""Stage 2, `fusion_backbone`: image tokens, prompt and state to keys and values for the actions.
 
 Inputs (float32, no batch dimension; P is the prefix length of `prefix.PrefixLayout`):
-    images      n x [image tokens, width]   as the vision encoder returns them; anything finite in a
-                                            slot that is masked
-    language    [prompt length, width]      rows of the token table, UNSCALED. The host looks them up:
-                                            an embedding inside would be the one operator that is not
-                                            delegated and would hold the whole table resident, while a
-                                            memory-mapped file costs the few pages that are read
+    images      n x [image tokens, width]   as the vision encoder returns them; anything finite in
+                                            a slot that is masked
+    language    [prompt length, width]      rows of the token table, UNSCALED
     state       [1, max state]              normalised, zero-padded
     valid       [P]                         1 for tokens that count, 0 for padding
     cos, sin    [P, head width / 2]         `prefix.prefix_rope(valid)`
@@ -16,6 +13,10 @@ Outputs, per layer: keys [key heads, head width, P], values [key heads, P, head 
 transposed, as the action head's product reads them. A self-attention layer's are the backbone's own
 (keys after rotary positions); a cross-attention layer's have passed the expert's projections, which
 do not depend on the actions and so are done here, once.
+
+The host looks the prompt's rows up: an embedding inside would be the one operator that is not
+delegated and would keep the whole table resident, while a memory-mapped file costs the few pages
+that are read.
 
 The last layer computes keys and values only: nothing reads its output, nor the final norm.
 """

@@ -104,8 +104,8 @@ class SmolVLAConfig:
             (self.state <= self.max_state,
              f"a state of {self.state} values in max_state_dim {self.max_state}"),
             (min(self.chunk, self.steps, self.language, self.action, self.state) > 0,
-             f"chunk {self.chunk}, steps {self.steps}, prompt {self.language}, action {self.action} "
-             f"and state {self.state}: expected each to be 1 or more"),
+             f"chunk {self.chunk}, steps {self.steps}, prompt {self.language}, action "
+             f"{self.action} and state {self.state}: expected each to be 1 or more"),
             (0 < self.min_period < self.max_period,
              f"periods {self.min_period} to {self.max_period}: expected 0 < min < max"),
         ]

@@ -1,6 +1,6 @@
 # Copyright 2026 The omni_ros authors
 # SPDX-License-Identifier: Apache-2.0
-"""Example inputs of each stage: the shapes programs are exported with, filled with plain numbers."""
+"""Example inputs of each stage: the shapes programs are exported with, and every name."""
 
 from __future__ import annotations
 

@@ -79,13 +79,14 @@ class ActionHead(nn.Module):
         )
         self.norm = RMSNorm(width, config.text.eps)
         self.action_out = nn.Linear(width, config.max_action)
-        self.register_buffer("causal", torch.ones(chunk, chunk, device="cpu").tril(), persistent=False)
-        self.register_buffer("each_action", torch.ones(chunk, 1, device="cpu"), persistent=False)
-        for name, table in zip(
-            ("cross_cos", "cross_sin"), rope_tables(np.arange(chunk), config.text.head_dim),
-            strict=True,
+        cos, sin = rope_tables(np.arange(chunk), config.text.head_dim)
+        for name, constant in (
+            ("causal", torch.ones(chunk, chunk, device="cpu").tril()),
+            ("each_action", torch.ones(chunk, 1, device="cpu")),
+            ("cross_cos", torch.from_numpy(cos)),
+            ("cross_sin", torch.from_numpy(sin)),
         ):
-            self.register_buffer(name, torch.from_numpy(table), persistent=False)
+            self.register_buffer(name, constant, persistent=False)
 
     def embed(self, noisy: torch.Tensor, time: torch.Tensor) -> torch.Tensor:
         """Return the expert's input, [chunk, expert width]."""

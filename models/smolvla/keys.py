@@ -78,11 +78,13 @@ def vision_entries(config: SmolVLAConfig) -> Iterator[Entry]:
         yield from norm(f"{key}.layer_norm1", f"{target}.attention_norm", width, bias=True)
         yield from norm(f"{key}.layer_norm2", f"{target}.mlp_norm", width, bias=True)
         for theirs, name in (("q_proj", "q"), ("k_proj", "k"), ("v_proj", "v"), ("out_proj", "o")):
-            yield from linear(f"{key}.self_attn.{theirs}", f"{target}.{name}", width, width, bias=True)
+            yield from linear(f"{key}.self_attn.{theirs}", f"{target}.{name}", width, width,
+                              bias=True)
         yield from linear(f"{key}.mlp.fc1", f"{target}.up", vision.mlp, width, bias=True)
         yield from linear(f"{key}.mlp.fc2", f"{target}.down", width, vision.mlp, bias=True)
     yield from norm(f"{VISION}.post_layernorm", f"{ours}.norm", width, bias=True)
-    yield Entry(CONNECTOR, (config.text.width, width * config.shuffle**2), (f"{ours}.connector.weight",))
+    yield Entry(CONNECTOR, (config.text.width, width * config.shuffle**2),
+                (f"{ours}.connector.weight",))
 
 
 def text_entries(config: SmolVLAConfig) -> Iterator[Entry]:
@@ -106,12 +108,14 @@ def text_entries(config: SmolVLAConfig) -> Iterator[Entry]:
 def expert_entries(config: SmolVLAConfig) -> Iterator[Entry]:
     ours, width, kv_width = "action_head", config.expert_width, config.kv_width
     heads = config.text.heads * config.text.head_dim
-    yield from linear("model.action_in_proj", f"{ours}.action_in", width, config.max_action, bias=True)
+    yield from linear("model.action_in_proj", f"{ours}.action_in", width, config.max_action,
+                      bias=True)
     yield Entry("model.action_time_mlp_in.weight", (width, 2 * width),
                 (f"{ours}.mix_action.weight", f"{ours}.mix_time.weight"), (width, width))
     yield Entry("model.action_time_mlp_in.bias", (width,), (f"{ours}.mix_time.bias",))
     yield from linear("model.action_time_mlp_out", f"{ours}.mix_out", width, width, bias=True)
-    yield from linear("model.action_out_proj", f"{ours}.action_out", config.max_action, width, bias=True)
+    yield from linear("model.action_out_proj", f"{ours}.action_out", config.max_action, width,
+                      bias=True)
     for index, own_keys in enumerate(config.self_attention):
         key, target = f"{EXPERT}.layers.{index}", f"{ours}.layers.{index}"
         yield from norm(f"{key}.input_layernorm", f"{target}.attention_norm", width)

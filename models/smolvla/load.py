@@ -14,22 +14,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
-from ..common import statistics as stats
 from ..common.errors import CheckpointError, listed
-from ..common.statistics import Statistics
+from ..common.statistics import Statistics, is_old_name
 from ..common.weights import Weights, read_json
 from .config import SmolVLAConfig
 from .keys import TOKENS, entries, unused
 from .policy import SmolVLA
 from .prefix import END_MARKS, START_MARKS
+from .processors import ACTION, STATE, StatisticsSources, read_steps
 from .sizes import DEFAULT_BACKBONE, KNOWN_BACKBONES, Fields, read_config
 from .tokenizer import Tokenizer, read_tokenizer
 
 COMPATIBILITIES = ("new", "transformers-4.55")
-STATE, ACTION = "observation.state", "action"
 EMPTY_CAMERA = "observation.images.empty_camera_"
 
 
@@ -73,8 +71,8 @@ def load_checkpoint(
     backbone: folder with the backbone's config.json and tokenizer; else the one config.json names,
         if that is a folder beside the checkpoint; else sizes of the one backbone known by name.
     base: for a LoRA folder without its own model.safetensors, the checkpoint it was trained on.
-    statistics: file or mapping feature -> statistic -> values that replaces what the checkpoint has,
-        or "identity" for values that are meant unnormalised.
+    statistics: file or mapping feature -> statistic -> values that replaces what the checkpoint
+        has, or "identity" for values that are meant unnormalised.
     dataset: whose statistics to take where a checkpoint has those of several data sets.
     compat: "new", or "transformers-4.55" for the vision positions of transformers 4.55 to 4.57.
 
@@ -86,7 +84,7 @@ def load_checkpoint(
     values = read_json(folder / "config.json")
     fields = Fields(values, str(folder / "config.json"))
     weights = open_weights(folder, Path(base) if base is not None else None)
-    old_statistics = [name for name in weights.names if stats.is_old_name(name)]
+    old_statistics = [name for name in weights.names if is_old_name(name)]
     network = with_prefix({n: s for n, s in weights.names.items() if n not in set(old_statistics)})
 
     shapes = {plain: weights.names[name] for plain, name in network.items()}
@@ -122,7 +120,7 @@ def load_checkpoint(
 
 
 def build(checkpoint: SmolVLACheckpoint, slots: int | None = None) -> SmolVLA:
-    """Return the network with its weights, for a number of image slots (all of them if not given)."""
+    """Return the network with its weights, for a number of image slots (all if not given)."""
     with torch.device("meta"):  # parameters come from the checkpoint; buffers ask for the CPU
         model = SmolVLA(
             checkpoint.config, checkpoint.slots if slots is None else slots,
@@ -143,8 +141,9 @@ def open_weights(folder: Path, base: Path | None) -> Weights:
     if adapter and not own and base is None:
         named = read_json(folder / "adapter_config.json").get("base_model_name_or_path")
         raise CheckpointError(
-            f"{folder} holds a LoRA adapter and no model.safetensors: expected the weights it changes; "
-            f"pass base=DIR (it was trained on {named!r}), or merge and save the whole policy"
+            f"{folder} holds a LoRA adapter and no model.safetensors: expected the weights it "
+            f"changes; pass base=DIR (it was trained on {named!r}), or merge and save the whole "
+            "policy"
         )
     weights = Weights(folder if own or base is None else base)
     weights.refuse_adapters_inside()
@@ -192,8 +191,8 @@ def collect(
         tensor = weights.get(network[entry.key])
         if not bool(torch.isfinite(tensor).all()):
             raise CheckpointError(
-                f"{weights.folder}: {entry.key} holds values that are not finite; the training went "
-                "wrong or the file is damaged: use another checkpoint"
+                f"{weights.folder}: {entry.key} holds values that are not finite; the training "
+                "went wrong or the file is damaged: use another checkpoint"
             )
         tensors.update(entry.split(tensor))
     return tensors
@@ -216,19 +215,19 @@ def read_features(
     cameras = tuple(key for key in images if not key.startswith(EMPTY_CAMERA))
     if not cameras:
         raise CheckpointError(
-            f"{fields.where}: no camera among input_features ({listed(inputs.values)}): expected at "
-            "least one of type VISUAL"
+            f"{fields.where}: no camera among input_features ({listed(inputs.values)}): expected "
+            "at least one of type VISUAL"
         )
     empty = fields.whole("empty_cameras", 0)
     others = set(inputs.values) - set(images) - {STATE}
     others |= set(outputs.values) - {ACTION}
     if others:
         raise CheckpointError(
-            f"{fields.where}: features {listed(others)} are not known: expected images, {STATE} and "
-            f"{ACTION}"
+            f"{fields.where}: features {listed(others)} are not known: expected images, {STATE} "
+            f"and {ACTION}"
         )
-    widths = [section_width(section, name) for section, name in ((inputs, STATE), (outputs, ACTION))]
-    return cameras, {key: images[key] for key in cameras}, empty, *widths
+    shapes = {key: images[key] for key in cameras}
+    return cameras, shapes, empty, section_width(inputs, STATE), section_width(outputs, ACTION)
 
 
 def section_width(section: Fields, name: str) -> int:
@@ -251,97 +250,12 @@ def find_backbone(
     if name in KNOWN_BACKBONES:
         return None, KNOWN_BACKBONES[name], name
     raise CheckpointError(
-        f"{fields.where} names the backbone {name!r}, which is neither a folder beside the checkpoint "
-        f"nor one of those known ({listed(KNOWN_BACKBONES)}); pass backbone=DIR, a local copy of its "
-        "config.json and tokenizer files"
+        f"{fields.where} names the backbone {name!r}, which is neither a folder beside the "
+        f"checkpoint nor one of those known ({listed(KNOWN_BACKBONES)}); pass backbone=DIR, a "
+        "local copy of its config.json and tokenizer files"
     )
-
-
-def read_steps(path: Path) -> dict[str, dict[str, Any]] | None:
-    """Return a processor's steps by name, or None where the release wrote no such file."""
-    if not path.is_file():
-        return None
-    found = {}
-    for step in read_json(path).get("steps", []):
-        name = step.get("registry_name") or str(step.get("class", "")).rpartition(".")[2]
-        found[name] = step
-    return found
 
 
 def read_rename_map(steps: Mapping[str, Mapping[str, Any]] | None) -> dict[str, str]:
     step = (steps or {}).get("rename_observations_processor", {})
     return {str(k): str(v) for k, v in step.get("config", {}).get("rename_map", {}).items()}
-
-
-class StatisticsSources:
-    """Where a checkpoint's statistics may lie, in order: given, processor files, old tensors."""
-
-    def __init__(
-        self, folder: Path, fields: Fields, weights: Weights, old: list[str],
-        given: Path | str | Mapping[str, Any] | None, dataset: str | None,
-        pre: Mapping[str, Mapping[str, Any]] | None, post: Mapping[str, Mapping[str, Any]] | None,
-    ) -> None:
-        self.folder, self.weights, self.dataset = folder, weights, dataset
-        self.files: list[Path] = []
-        self.unused: list[str] = []
-        self.identity = given == "identity"
-        self.given = {} if given is None or self.identity else (
-            given if isinstance(given, Mapping) else stats.read_file(Path(given))
-        )
-        modes = fields.section("normalization_mapping").values if (
-            "normalization_mapping" in fields.values
-        ) else {"VISUAL": "IDENTITY", "STATE": "MEAN_STD", "ACTION": "MEAN_STD"}
-        self.sides = {
-            STATE: self._side(pre, "normalizer_processor", modes),
-            ACTION: self._side(post, "unnormalizer_processor", modes),
-        }
-        self.old: dict[str, dict[str, str]] = {}
-        if old:
-            sides = {
-                STATE: ("normalize_inputs",), ACTION: ("unnormalize_outputs", "normalize_targets")
-            }
-            self.old, self.unused = stats.from_old_names(old, sides, dataset)
-
-    def _side(
-        self, steps: Mapping[str, Mapping[str, Any]] | None, name: str, modes: Mapping[str, str]
-    ) -> tuple[Mapping[str, str], float, stats.Arrays, str]:
-        """Return modes, eps, stored statistics and a name for errors of one processor."""
-        step = (steps or {}).get(name)
-        if step is None:
-            return modes, 1e-8, {}, f"{self.folder}"
-        config = step.get("config", {})
-        stored: stats.Arrays = {}
-        source = f"{self.folder}: {name}"
-        if step.get("state_file"):
-            path = self.folder / Path(str(step["state_file"])).name
-            if not path.is_file():
-                raise CheckpointError(
-                    f"{path} does not exist, but the {name} names it as its state; fetch it, too"
-                )
-            part = Weights(self.folder, path.name.removesuffix(".safetensors"))
-            stored = stats.group({key: part.get(key).numpy() for key in part.names})
-            self.files.append(path)
-            source = str(path)
-        return config.get("norm_map") or modes, float(config.get("eps", 1e-8)), stored, source
-
-    def read(self, feature: str, kind: str, width: int) -> Statistics:
-        """Return the statistics of a feature, usable, or say why there are none."""
-        modes, eps, stored, source = self.sides[feature]
-        if modes.get("VISUAL", "IDENTITY") != "IDENTITY":
-            raise CheckpointError(
-                f"{source}: images are normalised by {modes['VISUAL']}: expected IDENTITY, since the "
-                "vision tower takes [-1, 1]; train without it"
-            )
-        mode = "IDENTITY" if self.identity else str(modes.get(kind, "IDENTITY"))
-        values: Mapping[str, np.ndarray] = stored.get(feature, {})
-        present = list(stored)
-        if not values and self.old:
-            source = str(self.folder / "model.safetensors")
-            values = {k: self.weights.get(n).numpy() for k, n in self.old.get(feature, {}).items()}
-            present = [name for group in self.old.values() for name in group.values()]
-        if not values:
-            values = stats.pick_inert(stored, feature, self.dataset)
-        if feature in self.given:
-            source = "the statistics given"
-            values, present = self.given[feature], list(self.given)
-        return stats.checked(feature, mode, values, width, eps, source, present)

@@ -47,7 +47,7 @@ class PrefixLayout:
     def valid(self, slots: Sequence[str], token_mask: np.ndarray) -> np.ndarray:
         """Return float32 [length]: 1 for tokens that count, 0 for padding.
 
-        slots: one of PRESENT, EMPTY, UNUSED each. token_mask: bool [language], True for real tokens.
+        slots: one of PRESENT, EMPTY, UNUSED each. token_mask: bool [language], True for tokens.
         """
         if len(slots) != self.slots:
             raise ValueError(f"{len(slots)} image slots given: expected {self.slots}")
@@ -60,14 +60,15 @@ class PrefixLayout:
             marks = float(slot != UNUSED)
             image = np.full(self.image_tokens, float(slot == PRESENT))
             if self.special_tokens:
-                image = np.concatenate([np.full(START_MARKS, marks), image, np.full(END_MARKS, marks)])
-            parts.append(image)
+                parts += [np.full(START_MARKS, marks), image, np.full(END_MARKS, marks)]
+            else:
+                parts.append(image)
         parts += [token_mask.astype(np.float64), np.ones(1)]
         return np.concatenate(parts).astype(np.float32)
 
 
 def prefix_rope(valid: np.ndarray, head_dim: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return cos and sin of the prefix, float32 [length, head_dim / 2]; padding shares positions."""
+    """Return cos and sin of the prefix, float32 [length, head_dim / 2]."""
     return rope_tables(np.cumsum(valid).astype(np.int64) - 1, head_dim)
 
 

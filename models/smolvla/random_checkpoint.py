@@ -4,8 +4,8 @@
 
     python -m omni_ros.models.smolvla.random_checkpoint OUT --tokenizer DIR [--dtype bf16]
 
-The real size (450 M parameters) is written one tensor at a time, so that memory stays at the size of
-the largest. What it computes means nothing; its speed and memory are those of a trained one.
+The real size (450 M parameters) is written one tensor at a time, so that memory stays at the size
+of the largest. What it computes means nothing; its speed and memory are those of a trained one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from .config import SmolVLAConfig, TextConfig, VisionConfig
 from .keys import TEXT, TOKENS, VLM, entries, gated_mlp, linear
 
 REAL = SmolVLAConfig(
-    vision=VisionConfig(width=768, mlp=3072, layers=12, heads=12, patch=16, table_side=32, eps=1e-6),
+    vision=VisionConfig(width=768, mlp=3072, layers=12, heads=12, patch=16, table_side=32,
+                        eps=1e-6),
     text=TextConfig(width=960, mlp=2560, layers=16, heads=15, kv_heads=5, head_dim=64,
                     vocabulary=49280, eps=1e-5),
     shuffle=4, expert_width=720, expert_mlp=2048,
@@ -83,7 +84,8 @@ def write_safetensors(
     header, offset = {}, 0
     for name, shape in shapes:
         size = int(np.prod(shape)) * kind.itemsize
-        header[name] = {"dtype": code, "shape": list(shape), "data_offsets": [offset, offset + size]}
+        place = [offset, offset + size]
+        header[name] = {"dtype": code, "shape": list(shape), "data_offsets": place}
         offset += size
     text = json.dumps(header).encode()
     text += b" " * (-len(text) % 8)
@@ -175,7 +177,9 @@ def write_processors(folder: Path, config: SmolVLAConfig, seed: int) -> None:
         flat[f"{feature}.mean"] = rng.normal(0, 20, width).astype(np.float32)
         flat[f"{feature}.std"] = rng.uniform(5, 40, width).astype(np.float32)
     modes = {"VISUAL": "IDENTITY", "STATE": "MEAN_STD", "ACTION": "MEAN_STD"}
-    for name, kind, step in (("preprocessor", "normalizer", 3), ("postprocessor", "unnormalizer", 0)):
+    for name, kind, step in (
+        ("preprocessor", "normalizer", 3), ("postprocessor", "unnormalizer", 0)
+    ):
         state_file = f"policy_{name}_step_{step}_{kind}_processor.safetensors"
         save_file(flat, folder / state_file)
         steps = [{
@@ -200,7 +204,7 @@ def write_checkpoint(
     folder: Path, config: SmolVLAConfig = TINY, *, tokenizer: Path | None = None,
     cameras: int = 1, dtype: str = "f32", seed: int = 0, shard_bytes: int | None = None,
 ) -> Path:
-    """Write folder/checkpoint and folder/vlm (with the tokenizer's files); return the checkpoint."""
+    """Write folder/checkpoint and folder/vlm (with the tokenizer's files); return the former."""
     checkpoint, vlm = folder / "checkpoint", folder / "vlm"
     for place in (checkpoint, vlm):
         place.mkdir(parents=True, exist_ok=True)

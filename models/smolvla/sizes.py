@@ -38,7 +38,7 @@ Shapes = Mapping[str, tuple[int, ...]]
 
 
 class Fields:
-    """Fields of a JSON object with defaults, types checked; unknown fields are nobody's business."""
+    """Fields of a JSON object with defaults, types checked; unknown ones are left alone."""
 
     def __init__(self, values: Mapping[str, Any], where: str) -> None:
         self.values, self.where = values, where
@@ -81,7 +81,7 @@ def shape_of(shapes: Shapes, key: str, rank: int, folder: Path) -> tuple[int, ..
 
 
 def count_layers(shapes: Shapes, prefix: str) -> int:
-    """Return 1 + the highest layer number under a prefix (0 if none): holes show up as missing keys."""
+    """Return 1 + the highest layer number under a prefix, 0 if none (holes are missing keys)."""
     pattern = re.compile(rf"{re.escape(prefix)}\.(\d+)\.")
     return max((int(match[1]) + 1 for name in shapes if (match := pattern.match(name))), default=0)
 
@@ -89,8 +89,8 @@ def count_layers(shapes: Shapes, prefix: str) -> int:
 def agree(said: int, found: int, what: str, backbone: str, tensor: str) -> int:
     if said != found:
         raise CheckpointError(
-            f"{what}: {backbone} says {said}, the shape of {tensor} says {found}; give the config of "
-            "the backbone this checkpoint was trained with (backbone=DIR)"
+            f"{what}: {backbone} says {said}, the shape of {tensor} says {found}; give the config "
+            "of the backbone this checkpoint was trained with (backbone=DIR)"
         )
     return found
 
@@ -161,12 +161,12 @@ def refuse_unsupported(fields: Fields) -> None:
         )
     if fields.whole("n_obs_steps", 1) != 1:
         raise CheckpointError(
-            f"{fields.where}: n_obs_steps is {fields.whole('n_obs_steps', 1)}: expected 1; the network "
-            "sees one observation"
+            f"{fields.where}: n_obs_steps is {fields.whole('n_obs_steps', 1)}: expected 1; the "
+            "network sees one observation"
         )
     for name, why in (
-        ("adapt_to_pi_aloha", "it flips joints and rescales grippers outside the network, which the "
-         "robot's YAML does instead: train without it"),
+        ("adapt_to_pi_aloha", "it flips joints and rescales grippers outside the network, which "
+         "the robot's YAML does instead: train without it"),
         ("use_delta_joint_actions_aloha", "LeRobot itself does not run it"),
     ):
         if fields.flag(name, False):
@@ -204,8 +204,8 @@ def read_config(
     sides = values.get("resize_imgs_with_padding", (512, 512))
     if not isinstance(sides, (list, tuple)) or len(sides) != 2:
         raise CheckpointError(
-            f"{fields.where}: resize_imgs_with_padding is {sides!r}: expected [width, height]; images "
-            "of any size need one size to be brought to"
+            f"{fields.where}: resize_imgs_with_padding is {sides!r}: expected [width, height]; "
+            "images of any size need one size to be brought to"
         )
     config = SmolVLAConfig(
         vision=vision, text=text, shuffle=shuffle, expert_width=expert_width, expert_mlp=expert_mlp,

@@ -72,17 +72,21 @@ def read_tokenizer(
     if steps is not None:
         if "tokenizer_processor" not in steps:
             raise CheckpointError(
-                f"policy_preprocessor.json has no tokenizer_processor ({listed(steps)}); expected one"
+                "policy_preprocessor.json has no tokenizer_processor: expected one among "
+                f"{listed(steps)}"
             )
         step = steps["tokenizer_processor"].get("config", {})
         values.update({key: step[key] for key in values if step.get(key) is not None})
         newline = NEWLINE_STEP in steps or "SmolVLANewLineProcessor" in steps
     for key, expected in (("padding_side", "right"), ("truncation", True), ("task_key", "task")):
         if values[key] != expected:
-            raise CheckpointError(f"tokenizer_processor: {key} is {values[key]!r}: expected {expected!r}")
+            raise CheckpointError(
+                f"tokenizer_processor: {key} is {values[key]!r}: expected {expected!r}"
+            )
     if values["padding"] not in ("max_length", "longest"):
         raise CheckpointError(
-            f"tokenizer_processor: padding is {values['padding']!r}: expected 'max_length' or 'longest'"
+            f"tokenizer_processor: padding is {values['padding']!r}: expected 'max_length' or "
+            "'longest'"
         )
     found = backbone if backbone is not None and (backbone / "tokenizer.json").is_file() else None
     return Tokenizer(found, str(values["tokenizer_name"]), int(values["max_length"]),

@@ -78,7 +78,8 @@ class VisionEncoder(nn.Module):
         side = self.patch
         patches = pixels.view(3, self.rows, side, self.columns, side).permute(1, 3, 0, 2, 4)
         x = self.patch_embedding(patches.reshape(self.rows * self.columns, 3 * side * side))
-        x = x + (self.position_table if self.in_table_order else self.position_table[self.positions])
+        table = self.position_table
+        x = x + (table if self.in_table_order else table[self.positions])
         for layer in self.layers:
             x = layer(x)
         return self.norm(x)

@@ -50,7 +50,8 @@ class Oracle:
 
         made = self.tensors["preprocessed"]
         return [
-            PRESENT if made[f"image_mask/{index}"][0] else EMPTY for index in range(len(self.pixels))
+            PRESENT if made[f"image_mask/{index}"][0] else EMPTY
+            for index in range(len(self.pixels))
         ]
 
     @property
@@ -82,9 +83,9 @@ class Oracle:
 
         tokens, mask = changed.get("prompt", self.prompt)
         return sample_actions(
-            model or self.model, changed.get("pixels", self.pixels), changed.get("slots", self.slots),
-            tokens, mask, changed.get("state", self.state), changed.get("noise", self.noise),
-            trace=trace,
+            model or self.model, changed.get("pixels", self.pixels),
+            changed.get("slots", self.slots), tokens, mask, changed.get("state", self.state),
+            changed.get("noise", self.noise), trace=trace,
         )
 
 

@@ -10,7 +10,11 @@ import pytest
 pytest.importorskip("torch")
 
 from omni_ros.models.smolvla.load import build, load_checkpoint  # noqa: E402
-from omni_ros.models.smolvla.random_checkpoint import REAL, tensor_shapes, write_checkpoint  # noqa: E402
+from omni_ros.models.smolvla.random_checkpoint import (  # noqa: E402
+    REAL,
+    tensor_shapes,
+    write_checkpoint,
+)
 
 
 def test_the_real_size_is_the_advertised_one():

@@ -320,7 +320,8 @@ def statistics_files(folder):
 
 def edit_statistics(folder, change):
     for path in statistics_files(folder):
-        tensors = {name: tensor.clone() for name, tensor in safetensors_torch.load_file(path).items()}
+        stored = safetensors_torch.load_file(path)
+        tensors = {name: tensor.clone() for name, tensor in stored.items()}
         safetensors_torch.save_file(change(tensors) or tensors, path)
 
 

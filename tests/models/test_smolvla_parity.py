@@ -42,7 +42,8 @@ def test_image_tokens_are_lerobots(oracle, trace):
 
 
 def test_the_prefix_is_lerobots(oracle, trace):
-    assert furthest(trace.prefix[oracle.rows], oracle.tensors["prefix"]["prefix_embs"][0]) <= TOLERANCE
+    theirs = oracle.tensors["prefix"]["prefix_embs"][0]
+    assert furthest(trace.prefix[oracle.rows], theirs) <= TOLERANCE
 
 
 def test_the_prefix_counts_the_tokens_lerobot_counts(oracle):

@@ -1,0 +1,104 @@
+# Copyright 2026 The omni_ros authors
+# SPDX-License-Identifier: Apache-2.0
+"""The processor files of a checkpoint, and which of its statistics apply to which feature."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..common import statistics as stats
+from ..common.errors import CheckpointError
+from ..common.statistics import Statistics
+from ..common.weights import Weights, read_json
+from .sizes import Fields
+
+STATE, ACTION = "observation.state", "action"
+
+
+def read_steps(path: Path) -> dict[str, dict[str, Any]] | None:
+    """Return a processor's steps by name, or None where the release wrote no such file."""
+    if not path.is_file():
+        return None
+    found = {}
+    for step in read_json(path).get("steps", []):
+        name = step.get("registry_name") or str(step.get("class", "")).rpartition(".")[2]
+        found[name] = step
+    return found
+
+
+class StatisticsSources:
+    """Where a checkpoint's statistics may lie, in order: given, processor files, old tensors."""
+
+    def __init__(
+        self, folder: Path, fields: Fields, weights: Weights, old: list[str],
+        given: Path | str | Mapping[str, Any] | None, dataset: str | None,
+        pre: Mapping[str, Mapping[str, Any]] | None, post: Mapping[str, Mapping[str, Any]] | None,
+    ) -> None:
+        self.folder, self.weights, self.dataset = folder, weights, dataset
+        self.files: list[Path] = []
+        self.unused: list[str] = []
+        self.identity = given == "identity"
+        self.given = {} if given is None or self.identity else (
+            given if isinstance(given, Mapping) else stats.read_file(Path(given))
+        )
+        modes = fields.section("normalization_mapping").values if (
+            "normalization_mapping" in fields.values
+        ) else {"VISUAL": "IDENTITY", "STATE": "MEAN_STD", "ACTION": "MEAN_STD"}
+        self.sides = {
+            STATE: self._side(pre, "normalizer_processor", modes),
+            ACTION: self._side(post, "unnormalizer_processor", modes),
+        }
+        self.old: dict[str, dict[str, str]] = {}
+        if old:
+            sides = {
+                STATE: ("normalize_inputs",), ACTION: ("unnormalize_outputs", "normalize_targets")
+            }
+            self.old, self.unused = stats.from_old_names(old, sides, dataset)
+
+    def _side(
+        self, steps: Mapping[str, Mapping[str, Any]] | None, name: str, modes: Mapping[str, str]
+    ) -> tuple[Mapping[str, str], float, stats.Arrays, str]:
+        """Return modes, eps, stored statistics and a name for errors of one processor."""
+        step = (steps or {}).get(name)
+        if step is None:
+            return modes, 1e-8, {}, f"{self.folder}"
+        config = step.get("config", {})
+        stored: stats.Arrays = {}
+        source = f"{self.folder}: {name}"
+        if step.get("state_file"):
+            path = self.folder / Path(str(step["state_file"])).name
+            if not path.is_file():
+                raise CheckpointError(
+                    f"{path} does not exist, but the {name} names it as its state; fetch it, too"
+                )
+            part = Weights(self.folder, path.name.removesuffix(".safetensors"))
+            stored = stats.group({key: part.get(key).numpy() for key in part.names})
+            self.files.append(path)
+            source = str(path)
+        return config.get("norm_map") or modes, float(config.get("eps", 1e-8)), stored, source
+
+    def read(self, feature: str, kind: str, width: int) -> Statistics:
+        """Return the statistics of a feature, usable, or say why there are none."""
+        modes, eps, stored, source = self.sides[feature]
+        if modes.get("VISUAL", "IDENTITY") != "IDENTITY":
+            raise CheckpointError(
+                f"{source}: images are normalised by {modes['VISUAL']}: expected IDENTITY, since "
+                "the vision tower takes [-1, 1]; train without it"
+            )
+        mode = "IDENTITY" if self.identity else str(modes.get(kind, "IDENTITY"))
+        values: Mapping[str, np.ndarray] = stored.get(feature, {})
+        present = list(stored)
+        if not values and self.old:
+            source = str(self.folder / "model.safetensors")
+            values = {k: self.weights.get(n).numpy() for k, n in self.old.get(feature, {}).items()}
+            present = [name for group in self.old.values() for name in group.values()]
+        if not values:
+            values = stats.pick_inert(stored, feature, self.dataset)
+        if feature in self.given:
+            source = "the statistics given"
+            values, present = self.given[feature], list(self.given)
+        return stats.checked(feature, mode, values, width, eps, source, present)
