@@ -89,12 +89,11 @@ int omni_load(
   return guarded(error, capacity, [&] {
     prepare_runtime();
     auto loaded = std::make_unique<omni_program>();
-    {
-      const std::lock_guard<std::mutex> lock(pool_mutex);
-      any_loaded = true;
-    }
+    // The pool must not be resized under a load either.
+    const std::lock_guard<std::mutex> lock(pool_mutex);
     loaded->open(path);
     loaded->load(method);
+    any_loaded = true;
     *program = loaded.release();
   });
 }

@@ -106,6 +106,16 @@ def test_threads_are_set_once_before_the_first_load(data):
     ]
 
 
+def test_threads_can_still_be_set_after_a_load_that_failed(tmp_path):
+    result = python(
+        "from omni_ros.programs import Program, get_threads, set_threads",
+        "set_threads(1)",
+        f"try: Program({str(tmp_path / 'nothing.pte')!r})",
+        "except ValueError: set_threads(2); print(get_threads())",
+    )
+    assert result.stdout == "2\n", result.stderr
+
+
 @pytest.mark.parametrize("threads", [0, -1, 1.5, True, "2", 10_000])
 def test_a_number_of_threads_that_makes_no_sense_is_refused(threads):
     with pytest.raises(ProgramError, match="expected an integer from 1 to 1024"):
