@@ -18,6 +18,15 @@ from .sizes import Fields
 
 STATE, ACTION = "observation.state", "action"
 
+# A step is named in a registry, or (also valid) by its class.
+CLASSES = {
+    "RenameObservationsProcessorStep": "rename_observations_processor",
+    "TokenizerProcessorStep": "tokenizer_processor",
+    "NormalizerProcessorStep": "normalizer_processor",
+    "UnnormalizerProcessorStep": "unnormalizer_processor",
+    "SmolVLANewLineProcessor": "smolvla_new_line_processor",
+}
+
 
 def read_steps(path: Path) -> dict[str, dict[str, Any]] | None:
     """Return a processor's steps by name, or None where the release wrote no such file."""
@@ -25,9 +34,14 @@ def read_steps(path: Path) -> dict[str, dict[str, Any]] | None:
         return None
     found = {}
     for step in read_json(path).get("steps", []):
-        name = step.get("registry_name") or str(step.get("class", "")).rpartition(".")[2]
-        found[name] = step
+        kind = str(step.get("class", "")).rpartition(".")[2]
+        found[step.get("registry_name") or CLASSES.get(kind, kind)] = step
     return found
+
+
+def plain(weights: Weights, name: str) -> np.ndarray:
+    """Return a statistic as float32; counts are whole numbers on disk."""
+    return weights.raw(name).float().numpy()
 
 
 class StatisticsSources:
@@ -76,7 +90,7 @@ class StatisticsSources:
                     f"{path} does not exist, but the {name} names it as its state; fetch it, too"
                 )
             part = Weights(self.folder, path.name.removesuffix(".safetensors"))
-            stored = stats.group({key: part.get(key).numpy() for key in part.names})
+            stored = stats.group({key: plain(part, key) for key in part.names})
             self.files.append(path)
             source = str(path)
         return config.get("norm_map") or modes, float(config.get("eps", 1e-8)), stored, source
@@ -89,12 +103,17 @@ class StatisticsSources:
                 f"{source}: images are normalised by {modes['VISUAL']}: expected IDENTITY, since "
                 "the vision tower takes [-1, 1]; train without it"
             )
-        mode = "IDENTITY" if self.identity else str(modes.get(kind, "IDENTITY"))
+        if not self.identity and kind not in modes:
+            raise CheckpointError(
+                f"{source}: the normalisation modes are {dict(modes)}: expected one for {kind}, "
+                "too; add it, or pass statistics=\"identity\" if values are meant unnormalised"
+            )
+        mode = "IDENTITY" if self.identity else str(modes[kind])
         values: Mapping[str, np.ndarray] = stored.get(feature, {})
         present = list(stored)
         if not values and self.old:
             source = str(self.folder / "model.safetensors")
-            values = {k: self.weights.get(n).numpy() for k, n in self.old.get(feature, {}).items()}
+            values = {k: plain(self.weights, n) for k, n in self.old.get(feature, {}).items()}
             present = [name for group in self.old.values() for name in group.values()]
         if not values:
             values = stats.pick_inert(stored, feature, self.dataset)

@@ -77,7 +77,7 @@ def read_tokenizer(
             )
         step = steps["tokenizer_processor"].get("config", {})
         values.update({key: step[key] for key in values if step.get(key) is not None})
-        newline = NEWLINE_STEP in steps or "SmolVLANewLineProcessor" in steps
+        newline = NEWLINE_STEP in steps
     for key, expected in (("padding_side", "right"), ("truncation", True), ("task_key", "task")):
         if values[key] != expected:
             raise CheckpointError(

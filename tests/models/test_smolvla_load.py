@@ -347,6 +347,26 @@ def test_statistics_follow_the_state_file_whatever_its_number(editable):
     )
 
 
+def test_counts_among_the_statistics_are_whole_numbers_and_no_reason_to_refuse(editable):
+    edit_statistics(editable, lambda tensors: tensors.update({"action.count": torch.tensor([99])}))
+    assert load_checkpoint(editable).action_statistics.values["count"].tolist() == [99]
+
+
+def test_steps_named_by_their_class_are_known(editable):
+    path = editable / "policy_preprocessor.json"
+    steps = json.loads(path.read_text())["steps"]
+    del steps[-1]["registry_name"]
+    steps[-1]["class"] = "lerobot.processor.normalize_processor.NormalizerProcessorStep"
+    edit_json(path, steps=steps)
+    assert load_checkpoint(editable).state_statistics.mode == "MEAN_STD"
+
+
+def test_a_mode_that_is_not_said_is_refused(editable):
+    path = editable / "policy_preprocessor.json"
+    path.write_text(path.read_text().replace('"STATE": "MEAN_STD"', '"ENV": "MEAN_STD"'))
+    assert "expected one for STATE, too" in refusal(editable)
+
+
 def test_statistics_that_match_no_feature_are_refused_as_inert(editable):
     edit_statistics(editable, lambda tensors: {
         "so100.buffer.action.mean": tensors["action.mean"],
