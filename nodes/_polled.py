@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Subscriptions that are read by the tick, not by the executor.
 
-An executor wakes for every message and holds the interpreter while it does: 500 joint states a second
-cost more than the tick itself, and any of them may delay it. Nothing needs them before the next tick, so it
-takes what has come when it looks, and nothing wakes in between. Events of such a subscription are left out
-too: with unread messages behind them they would keep an executor spinning.
+An executor wakes for every message and holds the interpreter while it does: 500 joint states a
+second cost more than the tick itself, and any of them may delay it. Nothing needs them before the
+next tick, so it takes what has come when it looks, and nothing wakes in between. Events of such a
+subscription are left out too: with unread messages behind them they would keep an executor
+spinning.
 """
 
 from __future__ import annotations

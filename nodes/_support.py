@@ -39,8 +39,8 @@ STOP_QOS = QoSProfile(
 SENSOR_QOS = QoSProfile(
     depth=1, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.BEST_EFFORT,
     durability=DurabilityPolicy.VOLATILE)
-#: Joint states may come from several drivers (arm and gripper, two arms), each with some of the joints:
-#: with depth 1 whoever speaks last before a look would hide the others for ever.
+#: Joint states may come from several drivers (arm and gripper, two arms), each with some of the
+#: joints: with depth 1 whoever speaks last before a look would hide the others for ever.
 JOINT_STATES_QOS = QoSProfile(
     depth=16, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.BEST_EFFORT,
     durability=DurabilityPolicy.VOLATILE)

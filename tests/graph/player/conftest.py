@@ -141,7 +141,7 @@ class Source:
 
     def message(self, rows, *, age_s: float = 0.02, dt_s: float = 1 / 30, life_s: float = 2.0,
                 mode: int = ActionChunk.CONTROL_POSITION, **fields) -> ActionChunk:
-        """A chunk of rows (k, n) in topic joint order and policy units; `fields` replace its own."""
+        """A chunk of rows (k, n), topic joint order, policy units; `fields` replace its own."""
         rows = np.atleast_2d(np.asarray(rows, dtype=float))
         self.chunk_id += 1
         chunk = ActionChunk(
@@ -312,8 +312,8 @@ def check_limits(rig, messages, start=None) -> None:
                 if all(within(longer + list(plan[:n])) for n in range(1, len(plan) + 1)):
                     fitting.setdefault(skipped + more, (longer + [plan[0]])[-4:])
         assert fitting, (
-            f"command {number} leaves the limits: {plan} after {list(chains.values())} and {before}, "
-            f"{skips} ticks missed")
+            f"command {number} leaves the limits: {plan} after {list(chains.values())} "
+            f"and {before}, {skips} ticks missed")
         chains, before = fitting, plan
 
 

@@ -36,7 +36,7 @@ def test_offsets_stay_fixed_to_the_pose_of_the_observation_while_the_arm_moves(p
 
 def test_slow_back_to_back_inference_leaves_no_tick_without_a_command(
         player, module_graph, robot_path):
-    """A third of a minute, for a third of the chunks that a minute must bring; tools measure more."""
+    """A third of a minute, for a third of the chunks of a minute; benches run for longer."""
     rig = player(observation_timeout_s=10.0)
     source = module_graph.start("scripted_policy", robot=str(robot_path), path="wave", latency=0.35,
                                 rate=100.0, rows=50, dt=1 / 30, life=10.0)
@@ -50,7 +50,7 @@ def test_slow_back_to_back_inference_leaves_no_tick_without_a_command(
     during = [m for m in rig.statuses.messages if begin.sequence <= m.sequence <= end.sequence]
     assert {m.state for m in during} <= MOVING and end.stops == 0
     # Not measured by the watch: each tick commanded, and the ticks (with those that this machine
-    # was too busy for) are all that the time had room for. So no gap comes from waiting for a chunk.
+    # was too busy for) are all that the time had room for: no gap comes from waiting for a chunk.
     assert end.commands - begin.commands == end.ticks - begin.ticks
     room = (seconds(end.header.stamp) - seconds(begin.header.stamp)) / rig.period_s
     ticked = end.ticks + end.ticks_missed - begin.ticks - begin.ticks_missed

@@ -106,7 +106,7 @@ def test_every_point_carries_a_velocity_for_each_joint(recording):
 
 
 def test_velocities_do_not_fall_to_zero_where_chunks_meet(recording):
-    """Each joint of a sine stands twice in a period, for an instant; never all, never for longer."""
+    """Each joint of a sine stands twice in a period, for an instant; never all of them."""
     velocity = np.array([m.points[0].velocities for m in recording.moving])
     assert (np.abs(velocity).max(axis=1) > 0.2).all()
     assert (velocity != 0.0).all()
