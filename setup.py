@@ -44,12 +44,21 @@ setup(
     install_requires=["numpy", "pyyaml"],
     extras_require={
         "world": ["mujoco"],
+        "export": ["executorch", "safetensors", "tokenizers", "torch"],
         "test": ["pytest", "hypothesis"],
     },
     # config/ is data beside the package in the source tree and omni_ros/config once installed.
-    packages=[*find_packages(include=["omni_ros", "omni_ros.*"]), "omni_ros.config"],
-    package_dir={"omni_ros.config": "config"},
-    package_data={"omni_ros.config": ["*.yaml", "robots/*.yaml"]},
+    # models/ and native/ likewise: top-level folders in the source tree, inside the package once installed.
+    packages=[
+        *find_packages(include=["omni_ros", "omni_ros.*"]), "omni_ros.config", "omni_ros.native",
+        *("omni_ros." + name for name in find_packages(include=["models", "models.*"])),
+    ],
+    package_dir={
+        "omni_ros.config": "config", "omni_ros.native": "native", "omni_ros.models": "models"},
+    package_data={
+        "omni_ros.config": ["*.yaml", "robots/*.yaml"],
+        "omni_ros.native": ["*.cpp", "*.h", "CMakeLists.txt"],
+    },
     entry_points={"console_scripts": ["omni = omni_ros.cli.main:main"]},
     zip_safe=False,
 )

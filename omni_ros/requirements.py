@@ -49,8 +49,7 @@ DEPENDENCIES: Mapping[str, Dependency] = {
     "torch": Dependency(pip="torch", note="needed to export and to compare, never to run a robot"),
     "executorch": Dependency(
         pip="executorch",
-        note="where no wheel fits this machine (aarch64 had none for long), build it from source "
-        "or export on a workstation and run another backend here",
+        note="on a robot its C++ libraries are enough: pip install --no-deps executorch",
     ),
     "mujoco": Dependency(pip="mujoco"),
     "cv2": Dependency(pip="opencv-python-headless", apt="python3-opencv"),

@@ -89,14 +89,26 @@ def python_for_wheels() -> str:
     )
 
 
-def make_venv(prefix: Path | None) -> Path:
+def base_python(prefix: Path | None) -> str:
+    """Python that .venv is made from: the one that ROS 2 was built for.
+
+    :raises SetupError: there is none.
+    """
+    if prefix is None:
+        return python_for_wheels()
+    python = shutil.which("python3", path="/usr/bin:/bin")
+    if python is None:
+        raise SetupError(f"{prefix} is installed, but /usr/bin/python3, which it uses, is missing")
+    return python
+
+
+def make_venv(prefix: Path | None, base: str) -> Path:
     """Create .venv if missing or of another kind; return its Python."""
     python = VENV / "bin" / "python"
     kind = f"system ROS {prefix}" if prefix else "wheels"
     marker = VENV / "omni_kind"
     if python.exists() and marker.exists() and marker.read_text() == kind:
         return python
-    base = shutil.which("python3", path="/usr/bin:/bin") if prefix else python_for_wheels()
     say(f"creating {VENV.name} with {base} ({kind})")
     shutil.rmtree(VENV, ignore_errors=True)
     command = [base, "-m", "venv", VENV] + (["--system-site-packages"] if prefix else [])
@@ -109,7 +121,7 @@ def make_venv(prefix: Path | None) -> Path:
 
 def install_python_packages(python: Path, stamps: Stamps, prefix: Path | None) -> bool:
     """Install the pinned requirements into .venv; return whether anything was done."""
-    names = ["build.txt", "run.txt", "test.txt"] + ([] if prefix else ["ros-jazzy.txt"])
+    names = ["build.txt", "run.txt", "policy.txt", "test.txt"] + ([] if prefix else ["ros-jazzy.txt"])
     files = [REQUIREMENTS / name for name in names]
     stamp = digest([*files, CONSTRAINTS, Path(__file__)])
     if stamps.fresh("python", stamp):
@@ -118,46 +130,67 @@ def install_python_packages(python: Path, stamps: Stamps, prefix: Path | None) -
     wanted = [line.strip() for file in files for line in file.read_text().splitlines()
               if line.strip() and not line.startswith("#")]
     pins = CONSTRAINTS.read_text().splitlines()
-    if prefix:
-        wanted, pins = keep_system_packages(python, wanted, pins)
-    constraints = VENV / "constraints.txt"
-    constraints.write_text("\n".join(pins) + "\n")
-    run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
-         "--constraint", constraints, *wanted])
+    if not prefix:
+        pip_install(python, wanted, pins)
+    else:
+        wanted, pins, held = keep_system_packages(python, wanted, pins)
+        try:
+            pip_install(python, wanted, [*pins, *held])
+        except SetupError:
+            say("the pinned versions do not fit this ROS's Python and "
+                f"{' '.join(held) or 'packages'}: taking the newest that do")
+            pip_install(python, wanted, held)
     stamps.write("python", stamp)
     return True
 
 
-def keep_system_packages(python: Path, wanted: list, pins: list) -> tuple[list, list]:
+def pip_install(python: Path, wanted: list, pins: list) -> None:
+    """Install into .venv under constraints.
+
+    :raises SetupError: pip found no versions that fit, or could not fetch them.
+    """
+    constraints = VENV / "constraints.txt"
+    constraints.write_text("\n".join(pins) + "\n")
+    run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
+         "--constraint", constraints, *wanted])
+
+
+def keep_system_packages(
+    python: Path, wanted: list, pins: list
+) -> tuple[list, list, list]:
     """Leave alone what the system's ROS 2 was built with, numpy first of all.
 
     The messages of an apt ROS 2 are compiled against the system's numpy; another major version
     beside it in the venv would break them at import. So whatever the system's Python already
-    offers is neither asked for nor pinned.
+    offers is neither asked for nor pinned, and its numpy is held where it is: else a package that
+    wants a newer one would bring it along.
+
+    :return: what is left to ask for, the pins for it, and the pins that hold the system's own.
     """
     imports = {"numpy": "numpy", "PyYAML": "yaml", "opencv-python-headless": "cv2",
                "lark": "lark", "catkin-pkg": "catkin_pkg", "empy": "em"}
     probe = ("import importlib.metadata as m, importlib.util as u, sys\n"
-             "for d in m.distributions(): print('dist', d.metadata['Name'])\n"
+             "for d in m.distributions(): print('dist', d.metadata['Name'], d.version)\n"
              "for n in sys.argv[1:]: u.find_spec(n) and print('module', n)")
     output = subprocess.run([str(python), "-c", probe, *imports.values()],
                             text=True, capture_output=True, check=True).stdout
-    pairs = [line.split(" ", 1) for line in output.splitlines()]
-    dists = {name.lower().replace("_", "-") for kind, name in pairs if kind == "dist"}
-    modules = {name for kind, name in pairs if kind == "module"}
+    lines = [line.split() for line in output.splitlines()]
+    dists = {line[1].lower().replace("_", "-"): line[2] for line in lines if line[0] == "dist"}
+    modules = {line[1] for line in lines if line[0] == "module"}
 
     def offered(name: str) -> bool:
         return name.lower().replace("_", "-") in dists or imports.get(name) in modules
 
     return ([name for name in wanted if not offered(name)],
-            [pin for pin in pins if not offered(pin.split("==")[0])])
+            [pin for pin in pins if not offered(pin.split("==")[0])],
+            [f"numpy=={dists['numpy']}"] if "numpy" in dists else [])
 
 
 def build_workspace(stamps: Stamps, env: dict) -> bool:
     """`colcon build` this package if anything it installs changed; return whether it was built."""
     contents = [
         *ROOT.glob("msg/*.msg"), *ROOT.glob("srv/*.srv"), *ROOT.glob("action/*.action"),
-        ROOT / "CMakeLists.txt", ROOT / "package.xml", ROOT / "tools" / "executable.py.in",
+        *(ROOT / "native").iterdir(), ROOT / "CMakeLists.txt", ROOT / "package.xml", ROOT / "tools" / "executable.py.in",
         Path(__file__),
     ]
     # Python, launch and config files are symlinked into install/: only their names matter here.
@@ -260,8 +293,9 @@ def main() -> int:
     started = time.monotonic()
     try:
         prefix = system_ros()
-        system_packages.ensure(say, prefix is None)
-        python = make_venv(prefix)
+        base = base_python(prefix)
+        system_packages.ensure(say, base)
+        python = make_venv(prefix, base)
         stamps = Stamps(VENV / "stamps")
         worked = install_python_packages(python, stamps, prefix)
         if prefix is None:

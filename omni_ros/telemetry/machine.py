@@ -129,14 +129,25 @@ def memory(root: Path = SYSTEM_ROOT) -> dict[str, int | None]:
 
 
 def _memory_limits(root: Path) -> Iterator[tuple[int, int]]:
-    for controller, limit_file, usage_file in (
-        ("", "memory.max", "memory.current"),
-        ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes"),
+    for controller, limit_file, usage_file, cache_field in (
+        ("", "memory.max", "memory.current", "inactive_file"),
+        ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
     ):
         for folder in _cgroup_folders(controller, root):
             limit = _read_number(folder / limit_file)
             if limit is not None and limit < _NO_LIMIT:
-                yield limit, _read_number(folder / usage_file) or 0
+                # What was read from files and not used since is given back before anyone is refused.
+                cached = _counter(folder / "memory.stat", cache_field)
+                yield limit, max((_read_number(folder / usage_file) or 0) - cached, 0)
+
+
+def _counter(path: Path, name: str) -> int:
+    """Return one counter of a file of `name value` lines, 0 if it is not there."""
+    for line in (read_text(path) or "").splitlines():
+        key, _, value = line.partition(" ")
+        if key == name and value.strip().isdigit():
+            return int(value)
+    return 0
 
 
 def _cgroup_folders(controller: str, root: Path) -> Iterator[Path]:

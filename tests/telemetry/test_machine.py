@@ -120,6 +120,19 @@ def test_memory_left_is_what_the_cgroup_still_allows(tree):
     assert machine.memory(root)["available"] == 0
 
 
+def test_files_cached_in_a_cgroup_count_as_memory_left(tree):
+    root = tree(
+        {
+            "proc/meminfo": "MemTotal: 8192 kB\nMemAvailable: 6144 kB\n",
+            "proc/self/cgroup": "0::/x\n",
+            "sys/fs/cgroup/x/memory.max": str(4 << 20),
+            "sys/fs/cgroup/x/memory.current": str(3 << 20),
+            "sys/fs/cgroup/x/memory.stat": f"anon {1 << 20}\ninactive_file {2 << 20}\n",
+        }
+    )
+    assert machine.memory(root)["available"] == 3 << 20
+
+
 def test_without_a_cgroup_limit_the_kernels_estimate_counts(tree):
     root = tree(
         {
