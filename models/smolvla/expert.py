@@ -4,7 +4,7 @@
 
 Inputs (float32, no batch dimension; P is the prefix length):
     noisy       [chunk, max action]     actions at this time
-    time        [1, expert width]       `flow.time_embedding` of this time, from the host (float64
+    time        [1, expert width]       `policy.flow.time_embedding` of this time, from the host (float64
                                         sines have no place in the program)
     valid       [P]                     the same as the backbone's
     cos, sin    [chunk, head width / 2] `prefix.action_rope(valid)`: actions follow the valid prefix
@@ -21,7 +21,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from ..common.flow import rope_tables
+from omni_ros.policy.rope import rope_tables
+
 from ..common.layers import GatedMLP, RMSNorm, additive, attend, merge_heads, rotate, split_heads
 from .config import SmolVLAConfig
 

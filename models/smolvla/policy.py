@@ -23,7 +23,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from ..common.flow import euler_times, time_embedding
+from omni_ros.policy.flow import step_times, time_embedding
+
 from .backbone import FusionBackbone
 from .config import SmolVLAConfig
 from .expert import ActionHead
@@ -111,10 +112,12 @@ def sample_actions(
     cos, sin = map(torch.from_numpy, action_rope(valid, config.chunk, config.text.head_dim))
     steps = config.steps if steps is None else steps
     actions = noise
-    for t in euler_times(steps):
-        time = torch.from_numpy(
-            time_embedding(t, config.expert_width, config.min_period, config.max_period)
-        )
+    times = step_times(steps)
+    embeddings = torch.from_numpy(time_embedding(
+        times, width=config.expert_width, min_period=config.min_period, max_period=config.max_period
+    ))
+    for step, t in enumerate(times.tolist()):
+        time = embeddings[step:step + 1]
         trace.suffix.append(model.action_head.embed(actions, time))
         velocity = model.action_head(
             actions, time, torch.from_numpy(valid), cos, sin, *trace.keys_values

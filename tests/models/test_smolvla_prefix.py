@@ -7,7 +7,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from omni_ros.models.common.flow import euler_times, time_embedding
 from omni_ros.models.smolvla.prefix import (
     EMPTY,
     PRESENT,
@@ -64,14 +63,3 @@ def test_the_shifted_positions_are_those_of_transformers_4_55():
     shifted = vision_positions(4, 4, 4, shifted=True).reshape(4, 4)
     assert shifted[0].tolist() == [0, 0, 1, 2]
     assert shifted[:, 0].tolist() == [0, 0, 4, 8]
-
-
-def test_time_runs_from_noise_towards_actions():
-    assert euler_times(4) == [1.0, 0.75, 0.5, 0.25]
-
-
-def test_the_longest_period_closes_at_time_4():
-    embedding = time_embedding(4.0, 8, 0.004, 4.0)
-    assert embedding.shape == (1, 8)
-    assert embedding[0, 3] == pytest.approx(0.0, abs=1e-6)  # sine
-    assert embedding[0, 7] == pytest.approx(1.0, abs=1e-6)  # cosine
