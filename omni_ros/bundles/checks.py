@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 
 from omni_ros.bundles.errors import BundleError, short
-from omni_ros.bundles.layout import Manifest, Memory
+from omni_ros.bundles.layout import JointName, Manifest, Memory
 from omni_ros.bundles.paths import check_paths
 
 _HASH = re.compile(r"[0-9a-f]{64}")
@@ -28,6 +28,7 @@ def check(manifest: Manifest, reserved: str) -> None:
     check_paths(manifest.files, reserved)
     named = {
         "tokenizer.file": manifest.tokenizer.file,
+        "embeddings.file": manifest.embeddings.file,
         "normalisation.file": manifest.normalisation.file,
         **{f"programs.{name}.file": entry.file for name, entry in manifest.programs.items()},
         **{f"golden.{name}": file for name, file in manifest.golden.items()},
@@ -56,16 +57,22 @@ def _check_names(manifest: Manifest) -> None:
         if not _NAME.fullmatch(name):
             raise BundleError(f"programs has the name {short(name)}, expected letters and digits")
     _check_unique([camera.name for camera in manifest.cameras], "cameras")
-    if isinstance(manifest.joints, str):
-        if manifest.joints != "raw":
-            raise BundleError(f"joints is {short(manifest.joints)}, expected a list or raw")
+    for key, joints, width in (
+        ("joints", manifest.joints, manifest.dimensions.action),
+        ("state_joints", manifest.state_joints, manifest.dimensions.state),
+    ):
+        _check_joints(key, joints, width)
+
+
+def _check_joints(key: str, joints: tuple[JointName, ...] | str, width: int) -> None:
+    if isinstance(joints, str):
+        if joints != "raw":
+            raise BundleError(f"{key} is {short(joints)}, expected a list or raw")
         return
-    _check_unique([joint.name for joint in manifest.joints], "joints")
-    if len(manifest.joints) != manifest.dimensions.action:
-        raise BundleError(
-            f"joints has {len(manifest.joints)} names, dimensions.action is "
-            f"{manifest.dimensions.action}"
-        )
+    _check_unique([joint.name for joint in joints], key)
+    if len(joints) != width:
+        kind = "action" if key == "joints" else "state"
+        raise BundleError(f"{key} has {len(joints)} names, dimensions.{kind} is {width}")
 
 
 def _check_unique(names: list[str], where: str) -> None:

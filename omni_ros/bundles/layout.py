@@ -18,7 +18,10 @@ _MODES = ("IDENTITY", "MEAN_STD", "MIN_MAX", "QUANTILES", "QUANTILE10")
 
 @dataclass(frozen=True)
 class Dimensions:
-    """Sizes of the network. `state` and `action` are the robot's, `max_...` the programs'."""
+    """Sizes of the network. `state` and `action` are the robot's, `max_...` the programs'.
+
+    `action_steps`: rows of a chunk that the checkpoint was meant to play before the next one.
+    """
 
     chunk: int = size(1)
     action: int = size(1)
@@ -33,6 +36,7 @@ class Dimensions:
     kv_heads: int = size(1)
     head_dim: int = size(1)
     expert_width: int = size(1)
+    action_steps: int = size(1)
 
 
 @dataclass(frozen=True)
@@ -54,8 +58,21 @@ class JointName:
 
 
 @dataclass(frozen=True)
+class Features:
+    """The checkpoint's keys of state and actions; cameras carry theirs."""
+
+    state: str
+    action: str
+
+
+@dataclass(frozen=True)
 class Image:
-    """What the vision encoder takes: pixels, and how a picture becomes them."""
+    """What the vision encoder takes: pixels, and how a picture becomes them.
+
+    `pad_value`, `low`, `high` are on the scale of the pixels; the bytes 0 and 255 become `low` and
+    `high`. `placement`: "end" pads left and top, "centre" on all sides. `clamp`: cut what
+    interpolation leaves outside.
+    """
 
     height: int = size(1)
     width: int = size(1)
@@ -63,16 +80,52 @@ class Image:
     pad_value: float = number(-1e6, 1e6)
     low: float = number(-1e6, 1e6)
     high: float = number(-1e6, 1e6)
+    placement: str = one_of("end", "centre")
+    clamp: bool = one_of(True, False)
+
+
+@dataclass(frozen=True)
+class Prefix:
+    """What the backbone sees, in order: the image slots, the prompt, the state (one token).
+
+    A slot is `start_marks` tokens, the image's, `end_marks` tokens. Slots take the cameras that are
+    present first; of those that are missing, up to `empty_cameras` follow with their marks only.
+    """
+
+    slots: int = size(0, 64)
+    start_marks: int = size(0, 64)
+    end_marks: int = size(0, 64)
+    rope_base: float = number(1.0, 1e12)
 
 
 @dataclass(frozen=True)
 class Tokenizer:
-    """How an instruction becomes token ids. `newline`: one is put at its end."""
+    """How an instruction becomes token ids. `newline`: one is put at its end if it has none.
+
+    `padding` says what training did; programs take `max_length` ids and a mask either way, the
+    places on `padding_side` filled with the id `pad_token`.
+    """
 
     file: str
     max_length: int = size(1)
     padding: str = one_of("longest", "max_length")
     newline: bool = one_of(True, False)
+    pad_token: int = size()
+    padding_side: str = one_of("right", "left")
+
+
+@dataclass(frozen=True)
+class Embeddings:
+    """The token table, from which the host takes a row a token: an .npy file [rows, width].
+
+    It is meant to be memory-mapped. numpy has no bfloat16: such a table is stored as uint16, the
+    upper half of each float32.
+    """
+
+    file: str
+    dtype: str = one_of("float32", "float16", "bfloat16")
+    rows: int = size(1)
+    width: int = size(1)
 
 
 @dataclass(frozen=True)
@@ -87,11 +140,28 @@ class Normalisation:
 
 @dataclass(frozen=True)
 class Flow:
-    """The host's Euler loop: `steps` steps of `dt` from `t_start`."""
+    """The host's Euler loop: `steps` steps of `dt` from `t_start`, so step k is at t_start + k dt.
+
+    A time becomes [sine, cosine] at geometrically spaced periods from `min_period` to `max_period`.
+    """
 
     steps: int = size(1)
     t_start: float = number(-10.0, 10.0)
     dt: float = number(-10.0, 10.0)
+    min_period: float = number(1e-9, 1e9)
+    max_period: float = number(1e-9, 1e9)
+
+
+@dataclass(frozen=True)
+class Rtc:
+    """Real-time chunking, as omni_ros.policy.rtc names it. `enabled`: the checkpoint asks for it."""
+
+    enabled: bool = one_of(True, False)
+    schedule: str = one_of("LINEAR", "EXP", "ONES", "ZEROS")
+    execution_horizon: int = size(1)
+    max_guidance_weight: float = number(0.0, 1e6)
+    window: str = one_of("horizon", "paper")
+    padding: str = one_of("last", "zero")
 
 
 @dataclass(frozen=True)
@@ -114,7 +184,8 @@ class ProgramEntry:
 
     `arenas`: planned bytes of each arena; `constants_bytes`: what its weights take once loaded;
     `workspace_bytes`: what the first runs add, measured at export; `delegates`: how many of each;
-    `leftover`: operators that no delegate took.
+    `leftover`: operators that no delegate took; `difference`: the largest from the same network in
+    PyTorch and float32, relative to max(1, largest value), measured at export.
     """
 
     file: str
@@ -127,6 +198,7 @@ class ProgramEntry:
     workspace_bytes: int = size()
     delegates: dict[str, int]
     leftover: tuple[str, ...]
+    difference: float = number(0.0, 1e9)
 
 
 @dataclass(frozen=True)
@@ -193,18 +265,27 @@ class Provenance:
 
 @dataclass(frozen=True)
 class Manifest:
-    """bundle.yaml. `joints` is "raw" where the checkpoint's joints have neither names nor units."""
+    """bundle.yaml. `joints` are the actions', `state_joints` the state's; "raw" stands for joints
+    without names and units, which no robot may be moved by. `rename_map`: a robot's keys to the
+    checkpoint's, as its processors say.
+    """
 
     family: str
     name: str
     dimensions: Dimensions
     cameras: tuple[Camera, ...]
     empty_cameras: int = size(0, 16)
+    rename_map: dict[str, str]
+    features: Features
     joints: Union[tuple[JointName, ...], str]
+    state_joints: Union[tuple[JointName, ...], str]
     image: Image
+    prefix: Prefix
     tokenizer: Tokenizer
+    embeddings: Embeddings
     normalisation: Normalisation
     flow: Flow
+    rtc: Rtc
     programs: dict[str, ProgramEntry]
     memory: Memory
     files: dict[str, FileEntry]

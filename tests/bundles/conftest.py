@@ -41,22 +41,30 @@ def program_entry(name: str, role: str) -> layout.ProgramEntry:
         workspace_bytes=4096,
         delegates={"XnnpackBackend": 1},
         leftover=(),
+        difference=1e-7,
     )
 
 
 def small_manifest(files: dict[str, layout.FileEntry]) -> layout.Manifest:
     programs = {role: program_entry(name, role) for role, name in PARTS.items()}
+    joints = (layout.JointName("shoulder", "rad"), layout.JointName("gripper", "normalised"))
     return layout.Manifest(
         family="smolvla",
         name="small",
-        dimensions=layout.Dimensions(4, 2, 2, 8, 8, 10, 4, 4, 2, 1, 1, 8, 8),
+        dimensions=layout.Dimensions(4, 2, 2, 8, 8, 10, 4, 4, 2, 1, 1, 8, 8, 4),
         cameras=(layout.Camera("front", "observation.images.front", 64, 64),),
         empty_cameras=0,
-        joints=(layout.JointName("shoulder", "rad"), layout.JointName("gripper", "normalised")),
-        image=layout.Image(64, 64, "pad", 0.0, -1.0, 1.0),
-        tokenizer=layout.Tokenizer("tokenizer.json", 2, "longest", True),
+        rename_map={"observation.images.cam": "observation.images.front"},
+        features=layout.Features("observation.state", "action"),
+        joints=joints,
+        state_joints=joints,
+        image=layout.Image(64, 64, "pad", -1.0, -1.0, 1.0, "end", False),
+        prefix=layout.Prefix(1, 0, 0, 10000.0),
+        tokenizer=layout.Tokenizer("tokenizer.json", 2, "longest", True, 0, "right"),
+        embeddings=layout.Embeddings("embeddings.npy", "float32", 2, 8),
         normalisation=layout.Normalisation("statistics.json", "MEAN_STD", "MEAN_STD", 1e-8),
-        flow=layout.Flow(10, 1.0, -0.1),
+        flow=layout.Flow(10, 1.0, -0.1, 0.004, 4.0),
+        rtc=layout.Rtc(False, "LINEAR", 10, 10.0, "horizon", "last"),
         programs=programs,
         memory=layout.Memory.of(programs),
         files=files,
@@ -93,6 +101,7 @@ def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copy(PROGRAMS / f"{name}.pte", root / f"{role}.pte")
         shutil.copy(PROGRAMS / f"{name}.npz", root / "golden" / f"{role}.npz")
     (root / "tokenizer.json").write_text('{"model": {"vocab": {"pick": 0, "place": 1}}}\n')
+    np.save(root / "embeddings.npy", np.zeros((2, 8), np.float32))
     (root / "statistics.json").write_text('{"state": {"mean": [0, 0], "std": [1, 1]}}\n')
     write_manifest(root, small_manifest(entries(root)))
     return root
