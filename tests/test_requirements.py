@@ -66,9 +66,9 @@ def test_the_error_is_an_import_error_and_keeps_the_modules_name(monkeypatch):
     assert caught.value.name == "executorch"
 
 
-def test_executorch_warns_where_there_is_no_wheel(monkeypatch):
+def test_executorch_is_asked_for_without_what_a_robot_does_not_need(monkeypatch):
     hide(monkeypatch, "executorch")
-    assert "aarch64" in message("executorch")
+    assert "pip install --no-deps executorch" in message("executorch")
 
 
 def test_an_unknown_module_is_asked_for_by_its_own_name(monkeypatch):

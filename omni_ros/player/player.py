@@ -137,7 +137,10 @@ class Player:
                 f"refused: tripped {since:.3f} s ago, wait {self.config.reset_cooldown_s:g} s"
             )
         if self._stop_asked:
-            return False, "refused: the protective stop is still asked for; publish false on protective_stop first"
+            return False, (
+                "refused: the protective stop is still asked for; publish false on "
+                "protective_stop first"
+            )
         if not self.at_rest:
             return False, "refused: the arm is still braking; try again when it stands"
         cleared, self.trip_reason = self.trip_reason, Reason.NONE
