@@ -8,9 +8,6 @@ import ctypes.util
 import os
 import shutil
 import subprocess
-import sys
-import sysconfig
-from pathlib import Path
 from typing import Callable
 
 
@@ -26,27 +23,31 @@ def _program(*names: str) -> Callable[[], bool]:
     return lambda: any(shutil.which(name) for name in names)
 
 
-def _headers() -> bool:
-    return (Path(sysconfig.get_paths()["include"]) / "Python.h").exists()
+#: Asked of the Python that .venv is made from, which need not be the one that runs this.
+_PROBE = """
+import importlib.util, os, sys, sysconfig
+print(*sys.version_info[:2], sep=".")
+print(importlib.util.find_spec("ensurepip") is not None)
+print(os.path.exists(os.path.join(sysconfig.get_paths()["include"], "Python.h")))
+"""
 
 
-def _venv() -> bool:
-    try:
-        import ensurepip  # noqa: F401
-    except ImportError:
-        return False
-    return True
+def _probe(python: str) -> tuple[str, bool, bool]:
+    """Return a Python's version, whether it can make a venv, and whether it has its headers."""
+    output = subprocess.run([python, "-c", _PROBE], text=True, capture_output=True, check=True)
+    version, venv, headers = output.stdout.split()
+    return version, venv == "True", headers == "True"
 
 
-def wanted(wheels: bool) -> dict[str, tuple[str, Callable[[], bool]]]:
+def wanted(python: str) -> dict[str, tuple[str, Callable[[], bool]]]:
     """Debian package -> (what it is for, test whether it is there)."""
-    version = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    version, venv, headers = _probe(python)
     packages = {
         "g++": ("compiles the message types", _program("g++", "c++")),
         "cmake": ("builds the package", _program("cmake")),
         "make": ("builds the package", _program("make")),
-        f"python{version}-venv": ("creates .venv", _venv),
-        f"libpython{version}-dev": ("compiles the message types", _headers),
+        f"python{version}-venv": ("creates .venv", lambda: venv),
+        f"libpython{version}-dev": ("compiles the message types", lambda: headers),
         "libosmesa6": ("renders the world without a screen", _library("OSMesa")),
         "libportaudio2": ("plays speech", _library("portaudio")),
         "espeak-ng": ("turns text into phonemes", _program("espeak-ng")),
@@ -54,19 +55,19 @@ def wanted(wheels: bool) -> dict[str, tuple[str, Callable[[], bool]]]:
     return packages
 
 
-def missing(wheels: bool) -> dict[str, str]:
+def missing(python: str) -> dict[str, str]:
     """Missing Debian packages -> what each is for."""
     return {
-        name: purpose for name, (purpose, present) in wanted(wheels).items() if not present()
+        name: purpose for name, (purpose, present) in wanted(python).items() if not present()
     }
 
 
-def ensure(say: Callable[[str], None], wheels: bool) -> None:
-    """Install what is missing when root.
+def ensure(say: Callable[[str], None], python: str) -> None:
+    """Install what is missing when root, for a .venv made from `python`.
 
     :raises MissingPackages: not root, no apt, or apt failed; the message has the line to type.
     """
-    lacking = missing(wheels)
+    lacking = missing(python)
     if not lacking:
         return
     names = list(lacking)
