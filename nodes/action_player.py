@@ -254,7 +254,7 @@ class ActionPlayer(LifecycleNode):
             if seen is not Seen.SAME:
                 player.on_source_exit(message.source, now_ns)  # chunk ids start anew
             if seen is not Seen.ENDED:
-                player.on_heartbeat(message.source, now_ns, to_ns(message.period))
+                player.on_heartbeat(message.source, now_ns)
         for source in self._watch.ended():
             player.on_source_exit(source, now_ns)
         for message in self._chunks.take():

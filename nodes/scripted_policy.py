@@ -109,8 +109,7 @@ class ScriptedPolicyNode(LifecycleNode):
 
     def _beat_loop(self) -> None:
         beat = Heartbeat(source=self.get_parameter("source").value, pid=os.getpid(),
-                         pid_scope=pid_scope(),
-                         period=duration_message(round(HEARTBEAT_PERIOD_S * 1e9)))
+                         pid_scope=pid_scope())
         while not self._stop.wait(HEARTBEAT_PERIOD_S):
             beat.header.stamp = self.get_clock().now().to_msg()
             beat.sequence += 1

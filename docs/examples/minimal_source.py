@@ -46,7 +46,7 @@ class MinimalSource(Node):
 
     def beat(self):
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        message = Heartbeat(source=SOURCE, pid=os.getpid(), period=Duration(seconds=BEAT_S).to_msg(),
+        message = Heartbeat(source=SOURCE, pid=os.getpid(),
                             pid_scope=f"{boot}/{os.readlink('/proc/self/ns/pid')}")
         pause = threading.Event()
         while rclpy.ok():

@@ -94,7 +94,7 @@ class Player:
         """Take a measurement in topic units; it may hold some of the joints, and others."""
         self._measured.update(names, positions, stamp_ns, now_ns)
 
-    def on_heartbeat(self, source: str, now_ns: int, period_ns: int = 0) -> None:
+    def on_heartbeat(self, source: str, now_ns: int) -> None:
         """Take a sign of life of a source. Beats of a process known to be dead must not come."""
         self._gate.beat(source, now_ns)
 

@@ -34,7 +34,7 @@ def warm_up(robot: Robot, deliver: Callable[[Command], object]) -> int:
     for index in range(TICKS):
         now = START_NS + index * period_ns
         player.on_joint_state(robot.joint_names, robot.home.tolist(), zeros, now, now)
-        player.on_heartbeat("warm-up", now, period_ns)
+        player.on_heartbeat("warm-up", now)
         if index == TICKS // 4:
             player.on_chunk(_chunk(robot, now), now)
         command = player.tick(now)

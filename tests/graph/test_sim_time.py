@@ -82,7 +82,7 @@ class SimulatedRobot:
             self._joint_pub.publish(state)
         if self.chunks and self.now_ns >= self._beat_due_ns:
             self._beat_due_ns = self.now_ns + 50_000_000
-            beat = Heartbeat(source="test", period=Duration(nanosec=50_000_000))
+            beat = Heartbeat(source="test")
             beat.header.stamp = stamp(self.now_ns)
             self._beat_pub.publish(beat)
         if self.chunks and self.now_ns >= self._chunk_due_ns:

@@ -49,7 +49,7 @@ class Rig:
                 self.robot.joint_names, self.measured.tolist(), [], self.now_ns, self.now_ns
             )
         if self.beating:
-            self.player.on_heartbeat(self.source, self.now_ns, self.period_ns)
+            self.player.on_heartbeat(self.source, self.now_ns)
         command = self.player.tick(self.now_ns)
         if command is not None:
             self.checker.check(command)

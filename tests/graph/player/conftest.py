@@ -131,8 +131,7 @@ class Source:
             rig.settle(3)  # a beat has come before the first chunk
 
     def _beat(self) -> None:
-        beat = Heartbeat(source=self.name, pid=self.pid, pid_scope=self.scope,
-                         period=duration_message(50_000_000))
+        beat = Heartbeat(source=self.name, pid=self.pid, pid_scope=self.scope)
         while not self._stop.is_set():
             beat.header.stamp = time_message(self._rig.now_ns)
             beat.sequence += 1
