@@ -9,19 +9,20 @@ here either: the export asks for them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import nn
 
 from ..common.errors import CheckpointError, listed
 from ..common.statistics import Statistics, is_old_name
 from ..common.weights import Weights, read_json
 from .config import SmolVLAConfig
 from .keys import TOKENS, entries, unused
-from .policy import SmolVLA
+from .policy import STAGES, SmolVLA
 from .prefix import END_MARKS, START_MARKS
 from .processors import ACTION, STATE, StatisticsSources, read_steps
 from .sizes import DEFAULT_BACKBONE, KNOWN_BACKBONES, Fields, read_config
@@ -65,6 +66,7 @@ def load_checkpoint(
     statistics: Path | str | Mapping[str, Any] | None = None,
     dataset: str | None = None,
     compat: str = "new",
+    stages: Sequence[str] = STAGES,
 ) -> SmolVLACheckpoint:
     """Read a checkpoint folder.
 
@@ -75,6 +77,7 @@ def load_checkpoint(
         has, or "identity" for values that are meant unnormalised.
     dataset: whose statistics to take where a checkpoint has those of several data sets.
     compat: "new", or "transformers-4.55" for the vision positions of transformers 4.55 to 4.57.
+    stages: whose weights to read; everything else is read and checked in any case.
 
     Raises CheckpointError: what was found, what was expected, what to pass or change.
     """
@@ -98,7 +101,7 @@ def load_checkpoint(
     )
     check_names(config, shapes, folder)
 
-    tensors = collect(config, weights, network)
+    tensors = collect(config, weights, network, stages)
     token_table = weights.raw(network[TOKENS])
     if config.special_tokens:
         start, end = tokenizer.marks()
@@ -131,6 +134,26 @@ def build(checkpoint: SmolVLACheckpoint, slots: int | None = None) -> SmolVLA:
     model.requires_grad_(False)
     model.vision_encoder.gather_positions()
     return model.eval()
+
+
+def build_stage(checkpoint: SmolVLACheckpoint, stage: str) -> tuple[nn.Module, SmolVLA]:
+    """Return one stage with its weights, and the network it is of, whose others have none."""
+    with torch.device("meta"):
+        model = SmolVLA(
+            checkpoint.config, checkpoint.slots,
+            shifted_vision_positions=checkpoint.compat == "transformers-4.55",
+        )
+    module = getattr(model, stage)
+    start = f"{stage}."
+    module.load_state_dict(
+        {name.removeprefix(start): tensor for name, tensor in checkpoint.state.items()
+         if name.startswith(start)},
+        strict=True, assign=True,
+    )
+    model.requires_grad_(False)
+    if stage == "vision_encoder":
+        module.gather_positions()
+    return module.eval(), model
 
 
 def open_weights(folder: Path, base: Path | None) -> Weights:
@@ -183,11 +206,13 @@ def check_names(config: SmolVLAConfig, shapes: Mapping[str, tuple[int, ...]], fo
 
 
 def collect(
-    config: SmolVLAConfig, weights: Weights, network: Mapping[str, str]
+    config: SmolVLAConfig, weights: Weights, network: Mapping[str, str], stages: Sequence[str]
 ) -> dict[str, torch.Tensor]:
     """Return float32 tensors by our names; float32 on disk stays a view of the mapped file."""
     tensors = {}
     for entry in entries(config):
+        if not any(target.partition(".")[0] in stages for target in entry.targets):
+            continue
         tensor = weights.get(network[entry.key])
         if not bool(torch.isfinite(tensor).all()):
             raise CheckpointError(

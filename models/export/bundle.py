@@ -1,0 +1,167 @@
+# Copyright 2026 The omni_ros authors
+# SPDX-License-Identifier: Apache-2.0
+"""A checkpoint to a bundle: programs, their golden vectors, and all that running them needs.
+
+Stage by stage: only one stage's weights are in memory at a time. The bundle appears under its name
+when everything in it was checked, or not at all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import time
+from collections.abc import Callable, Mapping
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import omni_ros
+from omni_ros.bundles import file_entry, layout, this_machine, verify_files, write_manifest
+from omni_ros.telemetry.provenance import package_version
+
+from ..common.errors import CheckpointError
+from ..common.weights import read_json
+from .folder import check_target, whole_folder
+from .joints import parse_joints
+from .lower import RECIPES
+from .memory import Peak, release
+from .smolvla import SmolVLAExport
+from .stage import Options, Stage, export_stage
+
+FAMILIES = {"smolvla": SmolVLAExport}
+#: A program may be this far from its own golden vectors. Dynamic quantisation turns a last bit into
+#: a step of a whole level, so other kernels (another CPU) may differ by some of those.
+TOLERANCES = {"fp32": layout.Tolerance(1e-5, 1e-4), "int8": layout.Tolerance(1e-4, 0.1)}
+
+
+def export_checkpoint(
+    checkpoint: Path | str,
+    out: Path | str,
+    *,
+    joints: Any,
+    backbone: Path | str | None = None,
+    base: Path | str | None = None,
+    recipe: str = "fp32",
+    lerobot_compat: str = "new",
+    dataset: str | None = None,
+    statistics: Path | str | Mapping[str, Any] | None = None,
+    name: str | None = None,
+    threads: int = 1,
+    allow_portable: bool = False,
+    force: bool = False,
+    progress: Callable[[str], None] | None = None,
+) -> layout.Manifest:
+    """Write a bundle and return its manifest.
+
+    :param joints: see :func:`.joints.parse_joints`; "raw" for a bundle that moves no robot.
+    :param backbone, base, dataset, statistics: see the family's load_checkpoint; `lerobot_compat`
+        is its `compat`.
+    :param threads: of the trial runs; a program's workspace depends on them.
+    :param allow_portable: take programs that are not one delegate; the manifest says so.
+    :param force: replace a bundle that is there already.
+    :param progress: called with a line of text now and then.
+    :raises ValueError: an option, or the checkpoint, can not be taken as it is.
+    :raises LoweringError: the network does not become what it should.
+    """
+    say = progress or (lambda line: None)
+    source, out = Path(checkpoint), Path(out)
+    if recipe not in RECIPES:
+        raise ValueError(f"recipe is {recipe!r}: expected one of {', '.join(RECIPES)}")
+    named = parse_joints(joints)
+    check_target(out, force=force)
+    started, peak = time.monotonic(), Peak()
+    family = family_of(source)
+    export = FAMILIES[family](source, {
+        "backbone": backbone, "base": base, "dataset": dataset, "statistics": statistics,
+        "compat": lerobot_compat,
+    })
+    action_joints, state_joints = named.of_width(*export.widths)
+    say(f"{family} checkpoint read in {time.monotonic() - started:.1f} s")
+    settings = Options(recipe, allow_portable, threads)
+    with whole_folder(out, force=force) as folder:
+        (folder / "golden").mkdir()
+        programs = {}
+        for stage in export.stages:
+            programs[stage] = export_stage(
+                lambda stage=stage: load_stage(export, stage), folder, settings, say, peak
+            )
+            release()
+        export.write_files(folder)
+        checkpoint_hash, backbone_hash = map(digest, export.sources)
+        manifest = layout.Manifest(
+            **export.sections(),
+            name=name or out.name.removesuffix(".bundle"),
+            joints=action_joints, state_joints=state_joints,
+            programs=programs, memory=layout.Memory.of(programs),
+            files={
+                path.relative_to(folder).as_posix(): file_entry(path)
+                for path in sorted(folder.rglob("*")) if path.is_file()
+            },
+            golden={stage: f"golden/{stage}.npz" for stage in programs},
+            tolerance=TOLERANCES[recipe],
+            provenance=layout.Provenance(
+                checkpoint_sha256=checkpoint_hash, backbone_sha256=backbone_hash,
+                options={
+                    "recipe": recipe, "lerobot_compat": lerobot_compat, "dataset": dataset,
+                    "statistics": describe(statistics), "allow_portable": allow_portable,
+                    "threads": threads,
+                },
+                tools=tools(), machine=this_machine(),
+                created=datetime.now(timezone.utc).isoformat(timespec="seconds"),
+                minutes=round((time.monotonic() - started) / 60, 3), peak_memory_bytes=peak.bytes,
+            ),
+        )
+        write_manifest(folder, manifest)
+        verify_files(folder)
+    total = sum(entry.bytes for entry in manifest.files.values())
+    say(f"{out}: {total / 1e6:.1f} MB in {time.monotonic() - started:.1f} s")
+    return manifest
+
+
+def family_of(folder: Path) -> str:
+    """Return the kind of network a checkpoint holds.
+
+    :raises CheckpointError: one that is not exported, or the folder is none.
+    """
+    if not folder.is_dir():
+        raise CheckpointError(f"{folder} is no folder: expected one as save_pretrained writes it")
+    family = read_json(folder / "config.json").get("type")
+    if family not in FAMILIES:
+        raise CheckpointError(
+            f"{folder / 'config.json'}: type is {family!r}: expected one of {', '.join(FAMILIES)}"
+        )
+    return family
+
+
+def load_stage(export: SmolVLAExport, name: str) -> Stage:
+    """Read one stage's weights."""
+    module, model = export.load(name)
+    inputs, outputs = export.names(model, name)
+    return Stage(
+        name, module, inputs, outputs, export.examples(model, name), export.golden(model, name)
+    )
+
+
+def digest(files: list[Path]) -> str:
+    """Return one SHA-256 for several files: of the lines "SHA-256  NAME", sorted by name."""
+    lines = sorted(f"{path.name}\0{file_entry(path).sha256}" for path in files)
+    text = "".join("{1}  {0}\n".format(*line.split("\0")) for line in lines)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def describe(statistics: Path | str | Mapping[str, Any] | None) -> str | None:
+    """Return what stands in the manifest for statistics that were given."""
+    if statistics is None or isinstance(statistics, str) and statistics == "identity":
+        return statistics
+    return "given" if isinstance(statistics, Mapping) else f"file {Path(statistics).name}"
+
+
+def tools() -> layout.Tools:
+    """Return the versions of what makes a bundle."""
+    return layout.Tools(
+        torch=str(torch.__version__), executorch=package_version("executorch") or "unknown",
+        python=platform.python_version(), omni_ros=omni_ros.__version__,
+    )

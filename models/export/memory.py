@@ -1,0 +1,48 @@
+# Copyright 2026 The omni_ros authors
+# SPDX-License-Identifier: Apache-2.0
+"""How much memory an export took at its worst, so that the next one can be planned."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import resource
+from pathlib import Path
+
+
+class Peak:
+    """The most that was resident since it was made, in this process and in a child beside it."""
+
+    def __init__(self) -> None:
+        try:
+            Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # resets VmHWM
+        except OSError:
+            pass  # then it counts what came before, too
+        self._beside = 0
+
+    def of_child(self, child_bytes: int) -> None:
+        """Count a child that has just ended: what it had at its worst, beside what is here now."""
+        largest = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
+        self._beside = max(self._beside, resident("VmRSS") + max(largest, child_bytes))
+
+    @property
+    def bytes(self) -> int:
+        """Bytes until now."""
+        return max(resident("VmHWM"), self._beside)
+
+
+def resident(field: str) -> int:
+    """Return a field of /proc/self/status in bytes."""
+    for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
+        if line.startswith(f"{field}:"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+def release() -> None:
+    """Give back to the system what is no longer used: graphs hold each other in cycles."""
+    gc.collect()
+    try:
+        ctypes.CDLL(None).malloc_trim(0)
+    except (OSError, AttributeError):
+        pass  # not glibc
