@@ -192,7 +192,7 @@ class ImageTransform:
                  size: tuple[int, int] | None = None) -> None:
         """:param size: (height, width) of the pictures, if known beforehand."""
         self.out_height, self.out_width, self.rule = out_height, out_width, rule
-        self._out = np.empty((3, out_height, out_width), np.float32)
+        self._out: np.ndarray | None = None  # most callers bring their own
         self._resizer: Resizer | None = None
         if size is not None:
             self._resizer = self._make(*size)
@@ -208,14 +208,19 @@ class ImageTransform:
         resizer = self._resizer
         if resizer is None or image.shape[:2] != (resizer.height, resizer.width):
             resizer = self._resizer = self._make(image.shape[0], image.shape[1])
-        return resizer(image, self._out if out is None else out)
+        return resizer(image, self._own() if out is None else out)
 
     def blank(self, *, out: np.ndarray | None = None) -> np.ndarray:
         """Return what stands for an absent camera: every pixel at the low end (its mask is off)."""
-        out = self._out if out is None else out
+        out = self._own() if out is None else out
         _check_out(out, (3, self.out_height, self.out_width))
         out.fill(self.rule.low)
         return out
+
+    def _own(self) -> np.ndarray:
+        if self._out is None:
+            self._out = np.empty((3, self.out_height, self.out_width), np.float32)
+        return self._out
 
     def _make(self, height: int, width: int) -> Resizer:
         return Resizer(height, width, out_height=self.out_height, out_width=self.out_width,

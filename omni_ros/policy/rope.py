@@ -9,11 +9,13 @@ import numpy as np
 ROPE_BASE = 10000.0  # whatever the backbone's config says: the reference ignores it
 
 
-def rope_tables(positions: np.ndarray, head_dim: int) -> tuple[np.ndarray, np.ndarray]:
+def rope_tables(
+    positions: np.ndarray, head_dim: int, *, base: float = ROPE_BASE
+) -> tuple[np.ndarray, np.ndarray]:
     """Return cos and sin, float32 [length, head_dim / 2], of integer positions [length]."""
     half = head_dim // 2
     exponents = np.float32(2.0 / head_dim) * np.arange(half, dtype=np.float32)
-    timescale = np.power(ROPE_BASE, exponents.astype(np.float64)).astype(np.float32)
+    timescale = np.power(base, exponents.astype(np.float64)).astype(np.float32)
     angles = positions.astype(np.float32)[:, None] / timescale[None, :]
     # The sine of the float32 angle, rounded once.
     exact = angles.astype(np.float64)
@@ -23,9 +25,9 @@ def rope_tables(positions: np.ndarray, head_dim: int) -> tuple[np.ndarray, np.nd
 class RopeTable:
     """The tables of every position up to a last one, so that a call only picks rows."""
 
-    def __init__(self, positions: int, head_dim: int) -> None:
+    def __init__(self, positions: int, head_dim: int, *, base: float = ROPE_BASE) -> None:
         """:param positions: how many there are, counted from 0."""
-        self._cos, self._sin = rope_tables(np.arange(positions), head_dim)
+        self._cos, self._sin = rope_tables(np.arange(positions), head_dim, base=base)
 
     def pick(self, positions: np.ndarray, cos: np.ndarray, sin: np.ndarray) -> None:
         """Write the rows of `positions`, an integer array [length], to cos and sin.
