@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from omni_ros.bundles.child import confine, run_child, telling
+from omni_ros.bundles.errors import BundleError
 from omni_ros.programs import Program, native, set_threads, zeros
 
 
@@ -20,7 +21,7 @@ def answer(
 ) -> dict[str, np.ndarray]:
     """Return the outputs of a program, by name, for inputs given in its order.
 
-    :raises RuntimeError: it does not load or run; the file is named.
+    :raises BundleError: it does not load or run; the file is named.
     """
     native.library()
     with tempfile.TemporaryDirectory(prefix="omni_export_") as folder:
@@ -29,9 +30,9 @@ def answer(
         outcome = run_child(__name__, (path, method, given, made, threads), 3600.0)
         for event in outcome.events:
             if "error" in event:
-                raise RuntimeError(event["error"])
+                raise BundleError(event["error"])
         if outcome.status != 0 or not made.is_file():
-            raise RuntimeError(f"{path}: its first load and run {outcome.why()}")
+            raise BundleError(f"{path}: its first load and run {outcome.why()}")
         with np.load(made) as stored:
             return {name: stored[str(index)] for index, name in enumerate(outputs)}
 

@@ -20,10 +20,10 @@ class Peak:
             pass  # then it counts what came before, too
         self._beside = 0
 
-    def of_child(self, child_bytes: int) -> None:
-        """Count a child that has just ended: what it had at its worst, beside what is here now."""
+    def of_children(self) -> None:
+        """Count children that have ended: the largest of them at its worst, beside what is here."""
         largest = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
-        self._beside = max(self._beside, resident("VmRSS") + max(largest, child_bytes))
+        self._beside = max(self._beside, resident("VmRSS") + largest)
 
     @property
     def bytes(self) -> int:

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from omni_ros.bundles import layout, measure, write_golden
+from omni_ros.bundles import BundleError, layout, measure, write_golden
 
 from .answers import answer
 from .lower import LoweredProgram, LoweringError, lower
@@ -82,10 +82,12 @@ def export_stage(
     say(f"{name}: lowered to {size(path)} ({options.recipe}) in {time.monotonic() - started:.1f} s")
 
     started = time.monotonic()
-    footprint = measure(path, facts.method, threads=options.threads)
-    peak.of_child(footprint.peak_bytes)
-    answered = answer(path, given, outputs, method=facts.method, threads=options.threads)
-    peak.of_child(footprint.peak_bytes)
+    try:
+        footprint = measure(path, facts.method, threads=options.threads)
+        answered = answer(path, given, outputs, method=facts.method, threads=options.threads)
+    except BundleError as error:
+        raise LoweringError(f"{name} ({options.recipe}) does not run: {error}") from error
+    peak.of_children()
     difference = furthest(answered, wanted)
     limit = LIMITS[options.recipe]
     if not difference <= limit:

@@ -40,13 +40,13 @@ class Command:
 COMMANDS: Mapping[str, Command] = {
     "demo": Command("run the arm in the table-top world, then say how it went", "omni_ros.cli.demo"),
     "doctor": Command("say what this machine offers and what is amiss", "omni_ros.cli.doctor"),
+    "export": Command("turn a checkpoint into a bundle for a robot", "omni_ros.cli.export"),
+    "inspect": Command("show what is in a bundle, and verify it", "omni_ros.cli.inspect"),
     "bench": Command("measure a part on this machine", "omni_ros.cli.bench"),
 }
 
 #: Announced so that their names are not taken for something else; there is no code behind them yet.
 LATER: Mapping[str, str] = {
-    "export": "turn a checkpoint into a bundle for a robot",
-    "inspect": "show what is in a bundle",
     "parity": "compare a bundle with its checkpoint",
     "replay": "run a recorded bag through a policy again",
 }

@@ -1,0 +1,149 @@
+# Copyright 2026 The omni_ros authors
+# SPDX-License-Identifier: Apache-2.0
+"""`omni export`: a checkpoint as its training left it to a bundle for a robot.
+
+Needs PyTorch and the whole ExecuTorch wheel; what it writes needs neither of PyTorch to run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import logging
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from omni_ros.cli import UsageError
+from omni_ros.cli.report import terminal_width, write
+from omni_ros.requirements import require
+
+PURPOSE = "to export a checkpoint"
+RECIPES = ("fp32", "int8")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `omni export`."""
+    add = parser.add_argument
+    add("checkpoint", type=Path, metavar="CHECKPOINT",
+        help="folder with config.json and model.safetensors")  # fmt: skip
+    add("--out", type=Path, required=True, metavar="BUNDLE", help="folder to be made")
+    add("--joints", metavar="JOINTS",
+        help="names and units in the data set's order: NAME:UNIT,NAME:UNIT,... or FILE.yaml "
+        "(joints: [{name, unit}], state: likewise if it differs); units rad, deg, m, normalised. "
+        "`raw`: none, for comparisons; no robot plays such a bundle")  # fmt: skip
+    add("--backbone", type=Path, metavar="DIR",
+        help="local copy of the backbone's config and tokenizer")  # fmt: skip
+    add("--base", type=Path, metavar="DIR",
+        help="for a LoRA adapter: the checkpoint it was trained on")  # fmt: skip
+    add("--recipe", choices=RECIPES, default="fp32",
+        help="fp32 as it is; int8: products with 8-bit weights and inputs (default fp32)")  # fmt: skip
+    add("--lerobot-compat", default="new", metavar="RELEASE",
+        help="new, or transformers-4.55 if it was trained with transformers 4.55 to 4.57")  # fmt: skip
+    add("--dataset", metavar="NAME", help="whose statistics, where a checkpoint has several")
+    add("--stats", metavar="FILE",
+        help="statistics instead of the checkpoint's: the data set's meta/stats.json, or "
+        "`identity` if values are meant as they are")  # fmt: skip
+    add("--name", help="name of the bundle (default: that of the folder)")
+    add("--threads", type=int, default=1, metavar="N",
+        help="threads to compute with here; a program's workspace depends on them (default 1)")  # fmt: skip
+    add("--allow-portable", action="store_true",
+        help="accept operators outside the delegate: right, but slower by far")  # fmt: skip
+    add("--force", action="store_true", help="replace a bundle that is there already")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Export; print progress on standard error and what was made on standard output."""
+    if not 1 <= arguments.threads <= 1024:
+        raise UsageError(f"--threads {arguments.threads}: expected 1 to 1024")
+    # What is cheap to see comes before what takes seconds to import.
+    from omni_ros.models.export.folder import check_target
+    from omni_ros.models.export.joints import parse_joints
+
+    joints = parse_joints(arguments.joints)
+    check_target(arguments.out, force=arguments.force)
+    # Both warn about each other whenever they are imported.
+    for logger in ("torchao", "torch.utils._pytree"):
+        logging.getLogger(logger).setLevel(logging.ERROR)
+    for module in ("torch", "safetensors", "executorch.exir", "torchao"):
+        require(module, PURPOSE)
+    from omni_ros.models.export.lower import LoweringError
+
+    with Steps() as steps:
+        try:
+            manifest = steps.run(export, arguments, joints, steps.say)
+        except LoweringError as error:
+            # No mistake of the user's: the network does not become what it should.
+            print(f"omni export: error: {error}; {_left(arguments)}", file=sys.stderr)
+            return 1
+    from omni_ros.cli.inspect import summary
+
+    write(summary(manifest, width=terminal_width()))
+    if manifest.joints == "raw":
+        steps.note("joints are raw: this bundle is for comparisons, and no player takes it")
+    return 0
+
+
+def export(arguments: argparse.Namespace, joints: Any, say: Any) -> Any:
+    """Call the exporter with the options of the command line."""
+    require("torch", PURPOSE).set_num_threads(arguments.threads)
+    from omni_ros.models.export.bundle import export_checkpoint
+
+    return export_checkpoint(
+        arguments.checkpoint, arguments.out, joints=joints, backbone=arguments.backbone,
+        base=arguments.base, recipe=arguments.recipe, lerobot_compat=arguments.lerobot_compat,
+        dataset=arguments.dataset, statistics=arguments.stats, name=arguments.name,
+        threads=arguments.threads, allow_portable=arguments.allow_portable, force=arguments.force,
+        progress=say,
+    )  # fmt: skip
+
+
+class Steps:
+    """Lines about how far it is, and a clean end however it ends."""
+
+    def __enter__(self) -> Steps:
+        self._started = time.monotonic()
+        # A plain `kill` shall clean up as Ctrl-C does.
+        self._before = signal.signal(signal.SIGTERM, _interrupt)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        signal.signal(signal.SIGTERM, self._before)
+
+    def say(self, line: str) -> None:
+        """Print a line with the time since the start."""
+        elapsed = time.monotonic() - self._started
+        print(f"[{elapsed:7.1f} s] {line}", file=sys.stderr, flush=True)
+
+    def note(self, line: str) -> None:
+        """Print a line for the user to heed."""
+        print(f"note: {line}", file=sys.stderr, flush=True)
+
+    def run(self, work: Any, arguments: argparse.Namespace, *rest: Any) -> Any:
+        """Do the work; whatever stops it, say that nothing was left."""
+        try:
+            return work(arguments, *rest)
+        except KeyboardInterrupt:
+            self.note(f"interrupted; {_left(arguments)}")
+            raise
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS):
+                raise
+            raise UsageError(
+                f"{arguments.out}: {os.strerror(error.errno)}; {_left(arguments)}. Give a place "
+                "with more room: a bundle takes about as much as its checkpoint in float32, with "
+                "--recipe int8 a quarter of it"
+            ) from error
+
+
+def _left(arguments: argparse.Namespace) -> str:
+    kept = arguments.force and arguments.out.exists()
+    return f"{arguments.out} is as it was" if kept else "nothing was written"
+
+
+def _interrupt(signum: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
