@@ -121,7 +121,7 @@ def make_venv(prefix: Path | None, base: str) -> Path:
 
 def install_python_packages(python: Path, stamps: Stamps, prefix: Path | None) -> bool:
     """Install the pinned requirements into .venv; return whether anything was done."""
-    names = ["build.txt", "run.txt", "test.txt"] + ([] if prefix else ["ros-jazzy.txt"])
+    names = ["build.txt", "run.txt", "policy.txt", "test.txt"] + ([] if prefix else ["ros-jazzy.txt"])
     files = [REQUIREMENTS / name for name in names]
     stamp = digest([*files, CONSTRAINTS, Path(__file__)])
     if stamps.fresh("python", stamp):
