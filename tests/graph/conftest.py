@@ -41,6 +41,8 @@ def runtime_folder(tmp_path_factory):
 @pytest.fixture(autouse=True)
 def no_trip_of_another_test(runtime_folder):
     """A trip outlives its player's process until it is reset; not so between tests."""
+    yield
+    # Afterwards: what serves a whole module is set up before anything of a single test.
     for file in runtime_folder.glob("trip-*"):
         file.unlink()
 
