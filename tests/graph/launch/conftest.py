@@ -63,6 +63,10 @@ class Launched:
     def position(self) -> np.ndarray:
         return np.array(self.joints.last.position)
 
+    def resting(self) -> bool:
+        """Whether the last command that has arrived asks for rest."""
+        return not any(self.commands.last.points[0].velocities)
+
     def states_since(self, moment: float) -> list[int]:
         states = [status.state for _, status in self.statuses.since(moment)]
         return [s for i, s in enumerate(states) if i == 0 or s != states[i - 1]]

@@ -63,7 +63,7 @@ def test_a_signal_ends_everything_in_good_order(graph, launch, number, whom):
     assert status == 0, output
     assert "Traceback" not in output and "has died" not in output, output
     assert not alive_in_session(launched.process.popen.pid)
-    assert not any(launched.commands.last.points[0].velocities)
+    launched.eventually(launched.resting, "the arm commanded to rest", timeout_s=3.0)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL], ids=lambda n: n.name)
@@ -72,7 +72,7 @@ def test_a_launch_that_dies_leaves_no_node_behind(graph, launch, number):
     os.kill(launched.process.popen.pid, number)
     launched.process.popen.wait(timeout=30)
     launched.eventually(lambda: not alive_in_session(launched.process.popen.pid), "no orphans")
-    assert not any(launched.commands.last.points[0].velocities)
+    launched.eventually(launched.resting, "the arm commanded to rest", timeout_s=3.0)
     assert PlayerStatus.REASON_SHUTDOWN in launched.statuses.last.reasons
 
 
