@@ -1,0 +1,144 @@
+# Copyright 2026 The omni_ros authors
+# SPDX-License-Identifier: Apache-2.0
+"""`omni parity`: does a bundle compute what the training code computed, from pixels to actions?
+
+A reference set holds one observation and every tensor that LeRobot itself made of it. Comparing
+needs no PyTorch, so that it can be done on the robot; exporting first (`--recipe`) does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+import textwrap
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from omni_ros.cli import UsageError
+from omni_ros.cli.children import child_environment
+from omni_ros.cli.report import format_table, terminal_width, write
+from omni_ros.telemetry.provenance import one_line, provenance
+
+FAMILIES = ("smolvla",)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options of `omni parity`."""
+    add = parser.add_argument
+    add("bundle", type=Path, nargs="?", metavar="BUNDLE", help="a bundle of the set's checkpoint")
+    add("--oracle", type=Path, required=True, metavar="DIR",
+        help="reference set: checkpoint/, vlm/, arch.json, tensors/")  # fmt: skip
+    add("--recipe", choices=("fp32", "int8"),
+        help="instead of BUNDLE: export the set's own checkpoint to a temporary one first")  # fmt: skip
+    add("--backbone", type=Path, metavar="DIR",
+        help="for --recipe: the backbone's config and tokenizer (default: DIR/vlm)")  # fmt: skip
+    add("--threads", type=int, default=1, metavar="N", help="threads to run with (default 1)")
+    add("--json", type=Path, metavar="FILE", help="write all rows to FILE as JSON")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Compare and print a row a tensor. Exit status 1 if one does not pass."""
+    if (arguments.bundle is None) == (arguments.recipe is None):
+        given = "neither" if arguments.bundle is None else "both"
+        raise UsageError(f"{given} of BUNDLE and --recipe given; expected exactly one of them")
+    if not 1 <= arguments.threads <= 1024:
+        raise UsageError(f"--threads {arguments.threads}: expected 1 to 1024")
+    from omni_ros.parity.reference import read_reference
+
+    reference = read_reference(arguments.oracle)
+    with tempfile.TemporaryDirectory(prefix="omni_parity_") as folder:
+        bundle = arguments.bundle
+        if bundle is None:
+            bundle = Path(folder) / f"{arguments.oracle.absolute().name}.bundle"
+            export(arguments, bundle)
+        document = measure(bundle, reference, arguments.threads)
+    write(render(document, terminal_width()))
+    if arguments.json is not None:
+        arguments.json.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
+    return 0 if document["passed"] else 1
+
+
+def export(arguments: argparse.Namespace, out: Path) -> None:
+    """Export the set's checkpoint in a process of its own: this one stays without PyTorch."""
+    backbone = arguments.backbone
+    if backbone is None and (arguments.oracle / "vlm").is_dir():
+        backbone = arguments.oracle / "vlm"
+    words = [arguments.oracle / "checkpoint", "--out", out, "--joints", "raw"]
+    words += ["--recipe", arguments.recipe, "--threads", arguments.threads]
+    words += [] if backbone is None else ["--backbone", backbone.absolute()]
+    words[0] = words[0].absolute()
+    done = subprocess.run(
+        [sys.executable, "-m", "omni_ros.cli.main", "export", *map(str, words)],
+        stdout=subprocess.DEVNULL, env=child_environment(), cwd="/", check=False,
+    )  # fmt: skip
+    if done.returncode != 0:
+        raise UsageError(
+            f"{arguments.oracle / 'checkpoint'} could not be exported, see above (status "
+            f"{done.returncode})"
+        )
+
+
+def measure(bundle: Path, reference: Any, threads: int) -> dict[str, Any]:
+    """Return the document: every row, and whether all passed."""
+    from omni_ros.bundles import read_manifest
+    from omni_ros.parity.smolvla import parity_rows
+    from omni_ros.policy.smolvla import SmolVLAPolicy
+
+    family = read_manifest(bundle).family
+    if family not in FAMILIES:
+        raise UsageError(f"{bundle} is of the family {family}; expected {', '.join(FAMILIES)}")
+    with SmolVLAPolicy(bundle, threads=threads) as policy:
+        rows = parity_rows(policy, reference)
+        recipes = {name: entry.recipe for name, entry in policy.manifest.programs.items()}
+    return {
+        "parity": str(reference.folder),
+        "bundle": policy.manifest.name,
+        "family": family,
+        "recipes": recipes,
+        "recorded_by": f"LeRobot {reference.arch.get('recorded_by_lerobot', '?')}",
+        "threads": threads,
+        "rows": [row.data() for row in rows],
+        "passed": all(row.passed for row in rows),
+        "provenance": provenance(),
+    }
+
+
+def render(document: dict[str, Any], width: int = 80) -> str:
+    """Return the document as text: a table, the sum of it, the provenance."""
+    table = [_cells(row) for row in document["rows"]]
+    header = ("tensor", "max abs diff", "relative", "tolerance", "")
+    recipes = sorted(set(document["recipes"].values()))
+    title = f"{document['bundle']} ({', '.join(recipes)}) against {document['recorded_by']}"
+    failed = [row["name"] for row in document["rows"] if not row["passed"]]
+    total = len(document["rows"])
+    verdict = f"all {total} pass" if not failed else (
+        f"{len(failed)} of {total} FAIL: {', '.join(failed)}")
+    lines = [
+        "relative: 2-norm of the difference over that of the reference. tolerance: of the largest "
+        "absolute difference; with `rel` of the relative one; with `x` how many times more or less "
+        "than recorded an input may move the actions.",
+        *(f"{row['name']}: {row['note']}." for row in document["rows"] if row["note"]),
+        one_line(document["provenance"]),
+    ]
+    prose = [
+        textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False) for line in lines
+    ]
+    return "\n".join([title, "", format_table(header, table), "", verdict, "", *prose])
+
+
+def _cells(row: dict[str, Any]) -> Sequence[str]:
+    kind = row["measured"]
+    limit = {"difference": f"{row['tolerance']:.0e}", "relative": f"{row['tolerance']:g} rel",
+             "ratio": f"{row['tolerance']:g} x"}[kind]  # fmt: skip
+    figures = [_figure(row["difference"]), _figure(row["relative"])]
+    if kind == "ratio":
+        figures = ["", "?" if row["value"] is None else f"{row['value']:.3f} x"]
+    return [row["name"], *figures, limit, "pass" if row["passed"] else "FAIL"]
+
+
+def _figure(value: float | None) -> str:
+    return "not finite" if value is None else "0" if value == 0 else f"{value:.1e}"
