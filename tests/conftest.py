@@ -28,7 +28,8 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
         torch.set_num_threads(1)
         try:
             out = tmp_path_factory.mktemp("bundles") / f"{name}_{recipe}.bundle"
-            export_checkpoint(ORACLES / name / "checkpoint", out, joints="raw", recipe=recipe)
+            export_checkpoint(ORACLES / name / "checkpoint", out, joints="raw", recipe=recipe,
+                              isolate=False)
         finally:
             torch.set_num_threads(threads)
         return out

@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """A checkpoint to a bundle: programs, their golden vectors, and all that running them needs.
 
-Stage by stage: only one stage's weights are in memory at a time. The bundle appears under its name
-when everything in it was checked, or not at all.
+Stage by stage: only one stage's weights are in memory at a time (see `lowering`). The bundle
+appears under its name when everything in it was checked, or not at all.
 """
 
 from __future__ import annotations
 
 import hashlib
 import platform
+import shutil
 import time
 from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
@@ -24,14 +25,13 @@ from omni_ros.telemetry.provenance import package_version
 
 from ..common.errors import CheckpointError
 from ..common.weights import read_json
+from .families import FAMILIES
 from .folder import check_target, whole_folder
 from .joints import parse_joints
 from .lower import RECIPES
-from .memory import Peak, release
-from .smolvla import SmolVLAExport
-from .stage import Options, Stage, export_stage
+from .memory import Peak
+from .stage import Settings, Source, export_stage
 
-FAMILIES = {"smolvla": SmolVLAExport}
 #: A program may be this far from its own golden vectors. Dynamic quantisation turns a last bit into
 #: a step of a whole level, so other kernels (another CPU) may differ by some of those.
 TOLERANCES = {"fp32": layout.Tolerance(1e-5, 1e-4), "int8": layout.Tolerance(1e-4, 0.1)}
@@ -52,6 +52,7 @@ def export_checkpoint(
     threads: int = 1,
     allow_portable: bool = False,
     force: bool = False,
+    isolate: bool = True,
     progress: Callable[[str], None] | None = None,
 ) -> layout.Manifest:
     """Write a bundle and return its manifest.
@@ -62,6 +63,8 @@ def export_checkpoint(
     :param threads: of the trial runs; a program's workspace depends on them.
     :param allow_portable: take programs that are not one delegate; the manifest says so.
     :param force: replace a bundle that is there already.
+    :param isolate: lower each stage in a process of its own, which needs less memory; without it
+        all is done here, which saves some seconds a stage.
     :param progress: called with a line of text now and then.
     :raises ValueError: an option, or the checkpoint, can not be taken as it is.
     :raises LoweringError: the network does not become what it should.
@@ -74,21 +77,25 @@ def export_checkpoint(
     check_target(out, force=force)
     started, peak = time.monotonic(), Peak()
     family = family_of(source)
-    export = FAMILIES[family](source, {
+    options = {
         "backbone": backbone, "base": base, "dataset": dataset, "statistics": statistics,
         "compat": lerobot_compat,
-    })
+    }
+    export = FAMILIES[family](source, options)
     action_joints, state_joints = named.of_width(*export.widths)
     say(f"{family} checkpoint read in {time.monotonic() - started:.1f} s")
-    settings = Options(recipe, allow_portable, threads)
+    origin = Source(family, source, options)
+    settings = Settings(recipe, allow_portable, threads, isolate)
     with whole_folder(out, force=force) as folder:
         (folder / "golden").mkdir()
-        programs = {}
-        for stage in export.stages:
-            programs[stage] = export_stage(
-                lambda stage=stage: load_stage(export, stage), folder, settings, say, peak
-            )
-            release()
+        # Golden vectors on their way from one process to the next.
+        work = folder / "work"
+        work.mkdir()
+        programs = {
+            stage: export_stage(origin, stage, folder, work, settings, say, peak)
+            for stage in export.stages
+        }
+        shutil.rmtree(work)
         export.write_files(folder)
         checkpoint_hash, backbone_hash = map(digest, export.sources)
         manifest = layout.Manifest(
@@ -134,15 +141,6 @@ def family_of(folder: Path) -> str:
             f"{folder / 'config.json'}: type is {family!r}: expected one of {', '.join(FAMILIES)}"
         )
     return family
-
-
-def load_stage(export: SmolVLAExport, name: str) -> Stage:
-    """Read one stage's weights."""
-    module, model = export.load(name)
-    inputs, outputs = export.names(model, name)
-    return Stage(
-        name, module, inputs, outputs, export.examples(model, name), export.golden(model, name)
-    )
 
 
 def digest(files: list[Path]) -> str:

@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import torch
 from torch import nn
@@ -54,15 +55,22 @@ class LoweredProgram:
 
     def require_one_delegate(self, name: str) -> None:
         """Raise LoweringError unless the whole program is one delegate."""
-        if self.delegates == {BACKEND: 1} and not self.leftover:
-            return
-        calls = ", ".join(f"{count} x {backend}" for backend, count in self.delegates.items())
-        raise LoweringError(
-            f"{name} ({self.recipe}) became {calls or 'no delegate'} with the operators "
-            f"{', '.join(self.leftover) or 'none'} left over: expected 1 x {BACKEND} and none; "
-            "rewrite the module (models/common/layers.py lists what XNNPACK takes), or allow "
-            "portable operators, which are slower by an order of magnitude"
-        )
+        require_one_delegate(name, self.recipe, self.delegates, self.leftover)
+
+
+def require_one_delegate(
+    name: str, recipe: str, delegates: Mapping[str, int], leftover: Sequence[str]
+) -> None:
+    """Raise LoweringError unless a whole program is one delegate."""
+    if delegates == {BACKEND: 1} and not leftover:
+        return
+    calls = ", ".join(f"{count} x {backend}" for backend, count in delegates.items())
+    raise LoweringError(
+        f"{name} ({recipe}) became {calls or 'no delegate'} with the operators "
+        f"{', '.join(sorted(set(leftover))) or 'none'} left over: expected 1 x {BACKEND} and none; "
+        "rewrite the module (models/common/layers.py lists what XNNPACK takes), or allow portable "
+        "operators (--allow-portable), which are slower by an order of magnitude"
+    )
 
 
 def lower(
@@ -71,11 +79,15 @@ def lower(
     recipe: str = "fp32",
     *,
     keep_float: Callable[[str], bool] = lambda name: False,
+    path: Path | None = None,
+    consume: bool = False,
 ) -> LoweredProgram:
     """Lower a module to a program with the method "forward".
 
     example_inputs: distinct tensors (the same one twice gives a program that runs and returns wrong
-        numbers). keep_float: names of Linears that int8 leaves alone. The module is not changed.
+        numbers). keep_float: names of Linears that int8 leaves alone. path: a file to write the
+        program to, instead of `data`. consume: the module may be changed; otherwise it is copied
+        where it has to be.
     """
     from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
     from executorch.exir import (
@@ -87,7 +99,7 @@ def lower(
         raise LoweringError(f"recipe is {recipe!r}: expected one of {', '.join(RECIPES)}")
     refuse_shared(example_inputs)
     if recipe == "int8":
-        module = quantise(module, keep_float)
+        module = quantise(module if consume else copy.deepcopy(module), keep_float)
     with torch.no_grad(), warnings.catch_warnings():
         # Both libraries warn about their own use of each other at every graph copy.
         warnings.simplefilter("ignore", category=FutureWarning)
@@ -102,7 +114,7 @@ def lower(
                 alloc_graph_input=False, alloc_graph_output=False
             ),
         ))
-    return describe(program, recipe)
+    return describe(program, recipe, path)
 
 
 def refuse_shared(example_inputs: Sequence[torch.Tensor]) -> None:
@@ -119,11 +131,10 @@ def refuse_shared(example_inputs: Sequence[torch.Tensor]) -> None:
 
 
 def quantise(module: nn.Module, keep_float: Callable[[str], bool]) -> nn.Module:
-    """Return a copy whose Linears hold 8-bit weights and quantise their input as it comes."""
+    """Let its Linears hold 8-bit weights and quantise their input as it comes."""
     from torchao.quantization import Int8DynamicActivationIntxWeightConfig, quantize_
     from torchao.quantization.granularity import PerAxis
 
-    module = copy.deepcopy(module)
     quantize_(
         module,
         Int8DynamicActivationIntxWeightConfig(
@@ -134,8 +145,8 @@ def quantise(module: nn.Module, keep_float: Callable[[str], bool]) -> nn.Module:
     return module
 
 
-def describe(program, recipe: str) -> LoweredProgram:
-    """Read the facts out of a program ExecuTorch made."""
+def describe(program, recipe: str, path: Path | None = None) -> LoweredProgram:
+    """Read the facts out of a program ExecuTorch made, and its bytes or write them to a file."""
     from executorch.exir.schema import DelegateCall, KernelCall
 
     emitted = program.executorch_program
@@ -160,8 +171,11 @@ def describe(program, recipe: str) -> LoweredProgram:
     constants += sum(len(payload.data) for payload in emitted.backend_delegate_data)
     if program._named_data is not None:  # where XNNPACK's weights are
         constants += sum(len(buffer) for buffer in program._named_data.buffers)
+    if path is not None:  # saves a copy of all weights
+        with path.open("wb") as file:
+            program.write_to_file(file)
     return LoweredProgram(
-        data=program.buffer,
+        data=program.buffer if path is None else b"",
         recipe=recipe,
         method=plan.name,
         inputs=tuple(spec(index) for index in plan.inputs),

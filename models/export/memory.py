@@ -4,8 +4,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import gc
 import resource
 from pathlib import Path
 
@@ -37,12 +35,3 @@ def resident(field: str) -> int:
         if line.startswith(f"{field}:"):
             return int(line.split()[1]) * 1024
     return 0
-
-
-def release() -> None:
-    """Give back to the system what is no longer used: graphs hold each other in cycles."""
-    gc.collect()
-    try:
-        ctypes.CDLL(None).malloc_trim(0)
-    except (OSError, AttributeError):
-        pass  # not glibc

@@ -4,21 +4,20 @@
 
 from __future__ import annotations
 
-import dataclasses
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-import torch
-from torch import nn
 
 from omni_ros.bundles import BundleError, layout, measure, write_golden
 
 from .answers import answer
-from .lower import LoweredProgram, LoweringError, lower
-from .memory import Peak, release
+from .lower import LoweringError, TensorSpec, require_one_delegate
+from .lowering import lower_stage, read
+from .memory import Peak
 
 #: How far a program may be from the network in PyTorch, relative to max(1, largest value): what is
 #: beyond it is a fault of the export, not of the arithmetic.
@@ -26,107 +25,89 @@ LIMITS = {"fp32": 1e-4, "int8": 0.2}
 
 
 @dataclass(frozen=True)
-class Options:
-    """How stages are exported."""
+class Source:
+    """Where stages come from: a checkpoint, its family, and how it is read."""
+
+    family: str
+    folder: Path
+    options: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How stages are exported. `isolate`: lower in processes of their own, see `lowering`."""
 
     recipe: str = "fp32"
     allow_portable: bool = False
     threads: int = 1
-
-
-@dataclass(frozen=True)
-class Stage:
-    """A stage with its weights and what to try it with.
-
-    `examples` and `golden` are distinct contiguous tensors, in order of the inputs.
-    """
-
-    name: str
-    module: nn.Module
-    inputs: Sequence[str]
-    outputs: Sequence[str]
-    examples: tuple[torch.Tensor, ...]
-    golden: tuple[torch.Tensor, ...]
+    isolate: bool = True
 
 
 def export_stage(
-    load: Callable[[], Stage], folder: Path, options: Options, say: Callable[[str], None],
-    peak: Peak,
+    source: Source, name: str, folder: Path, work: Path, settings: Settings,
+    say: Callable[[str], None], peak: Peak,
 ) -> layout.ProgramEntry:
     """Write NAME.pte and golden/NAME.npz into a folder and return what the manifest says of it.
 
-    :param load: makes the stage; it is let go as soon as it is lowered.
+    :param work: a folder for what is only needed meanwhile.
     :raises LoweringError: it is not one delegate, or answers something else than the network.
     """
-    started = time.monotonic()
-    stage = load()
-    name, golden = stage.name, stage.golden
-    say(f"{name}: weights read in {time.monotonic() - started:.1f} s")
-    with torch.no_grad():
-        expected = stage.module(*golden)
-    expected = expected if isinstance(expected, tuple) else (expected,)
-    wanted = {key: array(t) for key, t in zip(stage.outputs, expected, strict=True)}
-    given = {key: array(t) for key, t in zip(stage.inputs, golden, strict=True)}
+    recipe, path = settings.recipe, folder / f"{name}.pte"
+    say(f"{name}: lowering ({recipe}) ...")
+    made = lower_stage(
+        source.family, source.folder, source.options, name, path, work, recipe, settings.threads,
+        isolate=settings.isolate,
+    )
+    peak.of_children()
+    if not settings.allow_portable:
+        require_one_delegate(name, recipe, made.delegates, made.leftover)
+    say(
+        f"{name}: {path.stat().st_size / 1e6:.1f} MB; read in {made.reading_s:.1f} s, lowered in "
+        f"{made.lowering_s:.1f} s"
+    )
 
     started = time.monotonic()
-    program = lower(stage.module, stage.examples, options.recipe)
-    inputs, outputs = stage.inputs, stage.outputs
-    del stage, expected
-    if not options.allow_portable:
-        program.require_one_delegate(name)
-    path = folder / f"{name}.pte"
-    path.write_bytes(program.data)
-    facts = keep_facts(program)
-    del program
-    release()
-    say(f"{name}: lowered to {size(path)} ({options.recipe}) in {time.monotonic() - started:.1f} s")
-
-    started = time.monotonic()
+    given = read(work / f"{name}.given.npz", made.inputs)
+    wanted = read(work / f"{name}.wanted.npz", made.outputs)
     try:
-        footprint = measure(path, facts.method, threads=options.threads)
-        answered = answer(path, given, outputs, method=facts.method, threads=options.threads)
+        footprint = measure(path, made.method, threads=settings.threads)
+        answered = answer(
+            path, work / f"{name}.given.npz", work / f"{name}.answered.npz", made.outputs,
+            method=made.method, threads=settings.threads,
+        )
     except BundleError as error:
-        raise LoweringError(f"{name} ({options.recipe}) does not run: {error}") from error
+        raise LoweringError(f"{name} ({recipe}) does not run: {error}") from error
     peak.of_children()
     difference = furthest(answered, wanted)
-    limit = LIMITS[options.recipe]
-    if not difference <= limit:
+    if not difference <= LIMITS[recipe]:
         raise LoweringError(
-            f"{name} ({options.recipe}) answers with a difference of {difference:.3g} from the "
-            f"network in PyTorch, relative to its largest value: expected {limit:g} or less; "
-            "this combination of versions lowers it wrongly, or the weights do not stand the recipe"
+            f"{name} ({recipe}) answers with a difference of {difference:.3g} from the network in "
+            f"PyTorch, relative to its largest value: expected {LIMITS[recipe]:g} or less; this "
+            "combination of versions lowers it wrongly, or the weights do not stand the recipe"
         )
-    write_golden(folder / "golden" / f"{name}.npz", given, answered)
+    write_golden(folder / "golden" / path.with_suffix(".npz").name, given, answered)
     say(
         f"{name}: run and compared in {time.monotonic() - started:.1f} s, difference "
         f"{difference:.1e}"
     )
     return layout.ProgramEntry(
-        file=path.name, method=facts.method, recipe=options.recipe,
-        inputs=tensors(inputs, facts.inputs), outputs=tensors(outputs, facts.outputs),
-        arenas=facts.arenas, constants_bytes=footprint.constants_bytes,
-        workspace_bytes=footprint.workspace_bytes, delegates=facts.delegates,
-        leftover=tuple(sorted(set(facts.leftover))), difference=difference,
+        file=path.name, method=made.method, recipe=recipe,
+        inputs=tensors(made.inputs, made.input_specs),
+        outputs=tensors(made.outputs, made.output_specs),
+        arenas=made.arenas, constants_bytes=footprint.constants_bytes,
+        workspace_bytes=footprint.workspace_bytes, delegates=made.delegates,
+        leftover=tuple(sorted(set(made.leftover))), difference=difference,
     )
 
 
-def keep_facts(program: LoweredProgram) -> LoweredProgram:
-    """Return a program's description without its bytes."""
-    return dataclasses.replace(program, data=b"")
-
-
-def tensors(names, specs) -> tuple[layout.Tensor, ...]:
+def tensors(names: tuple[str, ...], specs: tuple[TensorSpec, ...]) -> tuple[layout.Tensor, ...]:
+    """Return the manifest's description of inputs or outputs."""
     return tuple(
         layout.Tensor(name, spec.dtype, spec.shape) for name, spec in zip(names, specs, strict=True)
     )
 
 
-def array(tensor: torch.Tensor) -> np.ndarray:
-    """Return a tensor's values, apart from its memory."""
-    return np.array(tensor.detach().numpy(), order="C")
-
-
-def furthest(found: dict[str, np.ndarray], wanted: dict[str, np.ndarray]) -> float:
+def furthest(found: Mapping[str, np.ndarray], wanted: Mapping[str, np.ndarray]) -> float:
     """Return the largest difference, relative to max(1, largest value) of each output."""
     worst = 0.0
     for name, values in wanted.items():
@@ -135,8 +116,3 @@ def furthest(found: dict[str, np.ndarray], wanted: dict[str, np.ndarray]) -> flo
         relative = float(error / max(1.0, np.abs(exact).max()))
         worst = max(worst, relative) if np.isfinite(relative) else float("inf")
     return worst
-
-
-def size(path: Path) -> str:
-    """Return a file's size for people."""
-    return f"{path.stat().st_size / 1e6:.1f} MB"

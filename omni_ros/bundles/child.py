@@ -62,6 +62,11 @@ def run_child(module: str, arguments: Sequence[object], timeout_s: float) -> Out
         child.kill()
         out, errors = child.communicate()
         status = None
+    except BaseException:
+        # An interrupt: whoever handles it shall not find the child still at work.
+        child.kill()
+        child.wait()
+        raise
     lines = errors.decode("utf-8", errors="replace").strip().splitlines() or ["no word"]
     return Outcome(list(_events(out)), status, lines[-1][:200])
 
