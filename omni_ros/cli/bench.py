@@ -13,6 +13,14 @@ BENCHES = {
         "how late the player's ticks are, idle and beside busy processes (needs ROS 2)",
         "omni_ros.cli.bench_player",
     ),
+    "policy": (
+        "how long a bundle takes for a chunk, next to the same network in PyTorch",
+        "omni_ros.cli.bench_policy",
+    ),
+    "memory": (
+        "whether a bundle that runs for long stays the size it was",
+        "omni_ros.cli.bench_memory",
+    ),
 }
 
 
