@@ -9,6 +9,8 @@ tests/data/oracles/README.md for what each file holds.
 from __future__ import annotations
 
 import json
+import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,7 +66,7 @@ def read_reference(folder: Path) -> Reference:
                 f"{path} is not there: expected a reference set, a folder with checkpoint/, vlm/, "
                 f"arch.json and tensors/ ({', '.join(FILES)}.npz)"
             ) from None
-        except (OSError, ValueError, EOFError) as error:
+        except (OSError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
             raise ValueError(f"{path}: cannot be read ({error})") from error
     return Reference(folder, read_object(folder / "arch.json"), **arrays)
 
