@@ -7,8 +7,10 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import rclpy.duration
 from builtin_interfaces.msg import Duration, Time
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
+from rclpy.publisher import Publisher
 from rclpy.qos import (
     DurabilityPolicy,
     HistoryPolicy,
@@ -19,6 +21,8 @@ from rclpy.qos import (
 from omni_ros.robot import Robot, load_robot
 from omni_ros.robot.files import robot_file
 
+#: Longest wait for subscribers to acknowledge the last messages of a publisher, seconds.
+LAST_WORDS_S = 0.5
 #: Commands and chunks: each one counts, only the newest matters.
 COMMAND_QOS = QoSProfile(
     depth=1, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.RELIABLE,
@@ -96,3 +100,15 @@ def pid_scope() -> str:
         return f"{boot}/{os.readlink('/proc/self/ns/pid')}"
     except OSError:
         return ""
+
+
+def wait_until_heard(publisher: Publisher) -> None:
+    """Wait, not for ever, until reliable subscribers have what was published.
+
+    A reader that learns of a publisher's end first drops what was still on its way: on a loaded
+    machine that is the stop of an arm.
+    """
+    try:
+        publisher.wait_for_all_acked(rclpy.duration.Duration(seconds=LAST_WORDS_S))
+    except RuntimeError:
+        pass  # this middleware has no acknowledgements

@@ -42,6 +42,7 @@ from omni_ros.nodes._support import (
     describe_int,
     load_robot_parameter,
     to_ns,
+    wait_until_heard,
 )
 from omni_ros.player.latch import TripLatch
 from omni_ros.player.pacing import SimPacer, WallPacer
@@ -189,8 +190,9 @@ class ActionPlayer(LifecycleNode):
             self.destroy_subscription(subscription)
         for service in self._served:
             self.destroy_service(service)
-        self.destroy_publisher(self._commands)
-        self.destroy_publisher(self._statuses)
+        for publisher in (self._commands, self._statuses):
+            wait_until_heard(publisher)
+            self.destroy_publisher(publisher)
 
     # -- the tick's thread -------------------------------------------------------------------
 
