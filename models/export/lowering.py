@@ -65,6 +65,8 @@ def lower_stage(
                             recipe, threads], default=plain)
     outcome = run_child(__name__, (arguments,), TIMEOUT_S)
     for event in outcome.events:
+        if event.get("errno"):
+            raise OSError(event["errno"], event["error"], str(path))
         if "error" in event:
             raise ERRORS.get(event["kind"], RuntimeError)(event["error"])
         if outcome.status == 0:
@@ -92,6 +94,9 @@ def main(arguments: str, *, parent: int) -> None:
         except (ValueError, LoweringError, MemoryError) as error:
             kinds = [kind.__name__ for kind in type(error).__mro__ if kind.__name__ in ERRORS]
             tell(error=str(error) or "not enough memory", kind=kinds[0])
+            return
+        except OSError as error:  # a full disk
+            tell(error=error.strerror or str(error), errno=error.errno)
             return
         tell(**dataclasses.asdict(made))
 
