@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--oracle", type=Path, required=True, metavar="DIR",
         help="reference set: checkpoint/, vlm/, arch.json, tensors/")  # fmt: skip
     add("--recipe", choices=("fp32", "int8"),
-        help="instead of BUNDLE: export the set's own checkpoint to a temporary one first")  # fmt: skip
+        help="instead of BUNDLE: export the set's checkpoint to a temporary one first")  # fmt: skip
     add("--backbone", type=Path, metavar="DIR",
         help="for --recipe: the backbone's config and tokenizer (default: DIR/vlm)")  # fmt: skip
     add("--threads", type=int, default=1, metavar="N", help="threads to run with (default 1)")

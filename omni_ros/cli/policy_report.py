@@ -33,7 +33,8 @@ def render(document: dict[str, Any], width: int = 80) -> str:
         cells = [row["program"], str(row["runs"]), f"{1e3 * row['seconds']:.1f}"]
         cells += [f"{row['gflops']:.0f}", f"{100 * row['share_of_peak']:.0f} %"] if (
             "gflops" in row) else ["?", "?"]
-        cells += [f"{row['bytes_per_second'] / 1e9:.1f}", f"{100 * row['share_of_bandwidth']:.0f} %"]
+        cells.append(f"{row['bytes_per_second'] / 1e9:.1f}")
+        cells.append(f"{100 * row['share_of_bandwidth']:.0f} %")
         cells += [f"{1e3 * row['eager_seconds']:.1f}", f"{row['ratio']:.2f}"] if eager else []
         rows.append(cells)
     parts += [format_table(header + (["eager ms", "ratio"] if eager else []), rows), ""]

@@ -166,6 +166,21 @@ class SmolVLAPolicy:
             ),
         )
 
+    def warm_up(self, chunks: int = 2) -> float:
+        """Compute chunks of nothing; return the seconds of the last.
+
+        The first call takes longer than any other, since its pages are not there yet: its time is
+        no latency to plan with.
+        """
+        size = next(iter(self.manifest.cameras))
+        image = np.zeros((size.height, size.width, 3), np.uint8)
+        state = np.zeros(self.manifest.dimensions.state, np.float32)
+        observation = Observation(dict.fromkeys(self.cameras, image), state)
+        seconds = 0.0
+        for _ in range(chunks):
+            seconds = self.infer(observation, "", seed=0).timings.total
+        return seconds
+
     def close(self) -> None:
         """Free the programs; results stay valid."""
         for stage in (self.encoder, self.backbone, self.head):

@@ -202,6 +202,12 @@ def test_a_picture_that_is_no_rgb_is_refused_and_the_next_call_is_right(policy):
     assert np.array_equal(policy.infer(observe(policy), TASK, seed=0).actions, before.actions)
 
 
+def test_warming_up_changes_no_later_chunk(policy):
+    before = policy.infer(observe(policy), TASK, seed=4)
+    assert policy.warm_up() > 0
+    assert np.array_equal(policy.infer(observe(policy), TASK, seed=4).actions, before.actions)
+
+
 def test_timings_add_up(policy):
     timings = policy.infer(observe(policy), TASK, seed=0).timings
     parts = timings.preprocess + sum(timings.vision_encoder) + timings.fusion_backbone
