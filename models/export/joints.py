@@ -17,8 +17,8 @@ from omni_ros.robot.units import POLICY_UNITS
 RAW = "raw"
 HOW = (
     "write NAME:UNIT,NAME:UNIT,... in the order of the data set's names, or a YAML file with "
-    f"`joints: [{{name: ..., unit: ...}}]`; units are {', '.join(POLICY_UNITS)}. The word raw makes "
-    "a bundle without names, for comparisons only: no robot is moved by it"
+    f"`joints: [{{name: ..., unit: ...}}]`; units are {', '.join(POLICY_UNITS)}. The word raw "
+    "makes a bundle without names, for comparisons only: no robot is moved by it"
 )
 
 Names = Union[tuple[JointName, ...], str]
@@ -111,8 +111,8 @@ def _names(given: Any, where: str) -> Names:
         name, unit = words
         if unit not in POLICY_UNITS:
             raise ValueError(
-                f"{where}: {name} has the unit {unit!r}: expected one of {', '.join(POLICY_UNITS)}, "
-                "the one the data set was recorded in"
+                f"{where}: {name} has the unit {unit!r}: expected one of "
+                f"{', '.join(POLICY_UNITS)}, the one the data set was recorded in"
             )
         if any(joint.name == name for joint in joints):
             raise ValueError(f"{where} has {name} twice: each name stands once, in order")

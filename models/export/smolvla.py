@@ -62,8 +62,9 @@ class SmolVLAExport:
     def sources(self) -> tuple[list[Path], list[Path]]:
         """Files of the checkpoint and of the backbone that the bundle was made from."""
         checkpoint = self.checkpoint
-        processors = [checkpoint.folder / f"policy_{name}processor.json" for name in ("pre", "post")]
-        files = [*checkpoint.files, *(path for path in processors if path.is_file())]
+        processors = ("policy_preprocessor.json", "policy_postprocessor.json")
+        paths = (checkpoint.folder / name for name in processors)
+        files = [*checkpoint.files, *(path for path in paths if path.is_file())]
         tokenizer = checkpoint.tokenizer.folder
         backbone = sorted(path for path in tokenizer.iterdir() if path.suffix == ".json")
         return list(dict.fromkeys(files)), backbone

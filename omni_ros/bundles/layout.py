@@ -154,7 +154,7 @@ class Flow:
 
 @dataclass(frozen=True)
 class Rtc:
-    """Real-time chunking, as omni_ros.policy.rtc names it. `enabled`: the checkpoint asks for it."""
+    """Real-time chunking as omni_ros.policy.rtc names it. `enabled`: the checkpoint asks for it."""
 
     enabled: bool = one_of(True, False)
     schedule: str = one_of("LINEAR", "EXP", "ONES", "ZEROS")

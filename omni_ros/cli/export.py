@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """`omni export`: a checkpoint as its training left it to a bundle for a robot.
 
-Needs PyTorch and the whole ExecuTorch wheel; what it writes needs neither of PyTorch to run.
+Needs PyTorch and the whole ExecuTorch wheel; what it writes runs without PyTorch.
 """
 
 from __future__ import annotations
@@ -24,6 +24,15 @@ from omni_ros.requirements import require
 
 PURPOSE = "to export a checkpoint"
 RECIPES = ("fp32", "int8")
+#: How errors of the loaders, which are a library, call what are options here.
+SPELLINGS = {
+    "backbone=DIR": "--backbone DIR",
+    "base=DIR": "--base DIR",
+    "dataset=NAME": "--dataset NAME",
+    'statistics="identity"': "--stats identity",
+    "statistics=FILE": "--stats FILE",
+    "compat is": "--lerobot-compat is",
+}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,16 +50,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--base", type=Path, metavar="DIR",
         help="for a LoRA adapter: the checkpoint it was trained on")  # fmt: skip
     add("--recipe", choices=RECIPES, default="fp32",
-        help="fp32 as it is; int8: products with 8-bit weights and inputs (default fp32)")  # fmt: skip
+        help="fp32 as it is; int8: products with 8-bit weights and inputs (default fp32)")
     add("--lerobot-compat", default="new", metavar="RELEASE",
-        help="new, or transformers-4.55 if it was trained with transformers 4.55 to 4.57")  # fmt: skip
+        help="new, or transformers-4.55 if it was trained with transformers 4.55 to 4.57")
     add("--dataset", metavar="NAME", help="whose statistics, where a checkpoint has several")
     add("--stats", metavar="FILE",
         help="statistics instead of the checkpoint's: the data set's meta/stats.json, or "
         "`identity` if values are meant as they are")  # fmt: skip
     add("--name", help="name of the bundle (default: that of the folder)")
     add("--threads", type=int, default=1, metavar="N",
-        help="threads to compute with here; a program's workspace depends on them (default 1)")  # fmt: skip
+        help="threads to compute with here; a program's workspace depends on them (default 1)")
     add("--allow-portable", action="store_true",
         help="accept operators outside the delegate: right, but slower by far")  # fmt: skip
     add("--force", action="store_true", help="replace a bundle that is there already")
@@ -76,6 +85,8 @@ def run(arguments: argparse.Namespace) -> int:
     with Steps() as steps:
         try:
             manifest = steps.run(export, arguments, joints, steps.say)
+        except ValueError as error:
+            raise UsageError(as_options(str(error))) from error
         except LoweringError as error:
             # No mistake of the user's: the network does not become what it should.
             print(f"omni export: error: {error}; {_left(arguments)}", file=sys.stderr)
@@ -86,6 +97,13 @@ def run(arguments: argparse.Namespace) -> int:
     if manifest.joints == "raw":
         steps.note("joints are raw: this bundle is for comparisons, and no player takes it")
     return 0
+
+
+def as_options(text: str) -> str:
+    """Return an error's advice as this command spells it."""
+    for parameter, option in SPELLINGS.items():
+        text = text.replace(parameter, option)
+    return text
 
 
 def export(arguments: argparse.Namespace, joints: Any, say: Any) -> Any:

@@ -194,10 +194,11 @@ def provenance(manifest: Any) -> Iterable[tuple[str, str]]:
     made = origin.tools
     yield "checkpoint", f"sha256 {origin.checkpoint_sha256[:16]}..."
     yield "backbone", f"sha256 {(origin.backbone_sha256 or 'none')[:16]}..."
-    options = [f"{key} {value}" for key, value in origin.options.items() if value not in (None, False)]
-    yield "options", ", ".join(options) or "none"
+    asked = {k: v for k, v in origin.options.items() if v is not None and v is not False}
+    yield "options", ", ".join(f"{key} {value}" for key, value in asked.items()) or "none"
     yield "made", (
-        f"{origin.created} in {origin.minutes:.1f} min with {origin.peak_memory_bytes / MB:.0f} MB, "
+        f"{origin.created} in {origin.minutes:.1f} min with up to "
+        f"{origin.peak_memory_bytes / MB:.0f} MB of memory, "
         f"omni_ros {made.omni_ros}, torch {made.torch}, executorch {made.executorch}, Python "
         f"{made.python}"
     )

@@ -75,6 +75,15 @@ def test_a_folder_that_is_no_checkpoint_is_one_clear_line(torch, run, tmp_path):
     assert error.count("\n") == 1
 
 
+def test_advice_is_spelled_as_options(torch, run, tmp_path):
+    import shutil
+
+    checkpoint = shutil.copytree(CHECKPOINT, tmp_path / "alone" / "checkpoint")
+    status, _, error = run("--joints", "raw", checkpoint=checkpoint)
+    assert status == 2
+    assert "pass --backbone DIR" in error
+
+
 def test_options_reach_the_exporter_and_the_table_is_printed(exporter, run, exported, tmp_path):
     from omni_ros.bundles import read_manifest
 
