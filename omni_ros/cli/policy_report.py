@@ -51,7 +51,7 @@ def render(document: dict[str, Any], width: int = 80) -> str:
         "ms of programs: medians, all runs of a chunk together. Of peak: of "
         f"{limits['peak_gflops']:.0f} GFLOP/s, a float32 product here ({limits['peak_of']}; "
         + ", ".join(f"{name} {value:.0f}" for name, value in limits["gflops"].items())
-        + "); int8 may pass it. Of copy: weights read once a run, of "
+        + "); int8 and better kernels pass it. Of copy: weights read once a run, of "
         f"{limits['bandwidth'] / 1e9:.1f} GB/s, a copy's bytes read and written.",
         f"The manifest plans {document['memory_planned'] / 1e6:.0f} MB.",
         one_line(document["provenance"]),
