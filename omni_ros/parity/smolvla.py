@@ -25,8 +25,8 @@ OTHER_TASKS = ("put the blue cup on the shelf", "close the door")
 #: Relative difference allowed to int8. Weights and inputs of every product are rounded to 1 part in
 #: 127 of the largest of their row: 0.5 to 1 % of a product's size, adding up as a root over the
 #: layers. Measured on two small random networks: image tokens, keys and values 1.9 to 2.6 %,
-#: velocities 2.7 to 4.1 %, actions 1.6 to 2.0 % (errors of the steps partly cancel). The limits are
-#: twice that. What is left out altogether can be below them: `effect_rows` is for that.
+#: velocities 2.7 to 4.1 %, actions 1.5 to 2.2 % (errors of the steps partly cancel). The limits are
+#: about twice that. What is left out altogether can be below them: `effect_rows` is for that.
 INT8, INT8_ACTIONS = 0.08, 0.04
 
 
