@@ -3,7 +3,8 @@
 """The tick beside busy topics and a busy interpreter.
 
 The bounds are those of the field reports these stand for. Time on a shared machine is not the
-player's alone, so a bound must hold in one of a few windows, not in the first.
+player's alone, so a bound must hold in one of a few windows, not in the first; and a machine whose
+processors are all taken by others says nothing about missed ticks.
 """
 
 from __future__ import annotations
@@ -27,12 +28,20 @@ from omni_ros.nodes._support import LATCHED_QOS  # noqa: E402
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 WINDOW_S = 10.0
 WINDOWS = 3
+#: The share of the processors' time that must be left over for a window to count.
+LEAST_IDLE = 0.15
 
 
 def cpu_seconds(pid: int) -> float:
     """Processor time that a process has used so far, all threads."""
     fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def idle_and_all() -> tuple[int, int]:
+    """Ticks that the machine's processors have been idle so far, and all ticks."""
+    fields = [int(word) for word in Path("/proc/stat").read_text().splitlines()[0].split()[1:9]]
+    return fields[3] + fields[4], sum(fields)
 
 
 @pytest.fixture(scope="module")
@@ -55,23 +64,29 @@ def observe(graph, tools) -> SimpleNamespace:
     for name in ("action_player", "scripted_policy"):
         graph.bring_up(name)
     tools.eventually(lambda: statuses and statuses.last.chunks_played > 2, "chunks played")
-    shares, cores = [], []
+    shares, cores, idle = [], [], []
     count, began = len(joints), time.monotonic()
     for _ in range(WINDOWS):
         before, used, since = statuses.last, cpu_seconds(player.popen.pid), time.monotonic()
+        machine = idle_and_all()
         time.sleep(WINDOW_S)
+        rested, passed = (now - then for now, then in zip(idle_and_all(), machine))
+        idle.append(rested / passed)
         after = statuses.last
         missed = after.ticks_missed - before.ticks_missed
         shares.append(missed / (after.ticks - before.ticks + missed))
         cores.append((cpu_seconds(player.popen.pid) - used) / (time.monotonic() - since))
         if shares[-1] <= 0.01:
-            break
+            break  # good enough, whatever the machine was doing
     rate = (len(joints) - count) / (time.monotonic() - began)
-    return SimpleNamespace(shares=shares, cores=cores, joint_rate=rate, last=statuses.last)
+    return SimpleNamespace(
+        shares=shares, cores=cores, idle=idle, joint_rate=rate, last=statuses.last)
 
 
 def test_at_most_one_tick_in_a_hundred_is_missed_beside_500_joint_states_a_second(loaded):
-    assert min(loaded.shares) <= 0.01, loaded.shares
+    if min(loaded.shares) > 0.01 and max(loaded.idle) < LEAST_IDLE:
+        pytest.skip(f"others took all processors: idle {max(loaded.idle):.0%} at the most")
+    assert min(loaded.shares) <= 0.01, (loaded.shares, loaded.idle)
 
 
 def test_the_player_takes_less_than_60_percent_of_a_core_meanwhile(loaded):

