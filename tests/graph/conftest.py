@@ -4,9 +4,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -50,10 +52,25 @@ def no_trip_of_another_test(runtime_folder):
 @pytest.fixture(scope="session", autouse=True)
 def ros_domain():
     """A domain of this test run's own, on this machine only."""
-    domain = 10 + os.getpid() % 90
-    os.environ["ROS_DOMAIN_ID"] = str(domain)
-    os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
-    return domain
+    with contextlib.ExitStack() as held:
+        domain = next(
+            domain for domain in (10 + (os.getpid() + step) % 90 for step in range(90))
+            if _reserve(domain, held))
+        os.environ["ROS_DOMAIN_ID"] = str(domain)
+        os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
+        yield domain
+
+
+def _reserve(domain: int, held: contextlib.ExitStack) -> bool:
+    """Whether no other test run on this machine has the domain; it is then ours until the end."""
+    lock = socket.socket(socket.AF_UNIX)
+    try:
+        lock.bind(f"\0omni_ros_tests/domain_{domain}")
+    except OSError:
+        lock.close()
+        return False
+    held.callback(lock.close)
+    return True
 
 
 def eventually(condition: Callable[[], Any], what: str, timeout_s: float = PATIENCE_S) -> Any:
