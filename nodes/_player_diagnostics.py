@@ -37,6 +37,7 @@ class PlayerDiagnostics:
         self._unlogged_realtime: list[Any] = []
         self.subscriptions: Sequence[PolledSubscription] = ()
         self._incompatible: set[str] = set()
+        self.latch_fault = ""  # why a trip would not outlive this process
         self._updater = Updater(node)
         self._updater.setHardwareID(node.get_fully_qualified_name())
         for name, task in (("state", self._state_task), ("tick", self._tick_task),
@@ -106,6 +107,8 @@ class PlayerDiagnostics:
             return out
         state = State(status.state)
         out.summary(LEVELS.get(state, DiagnosticStatus.OK), status.text)
+        if self.latch_fault:
+            out.mergeSummary(DiagnosticStatus.ERROR, self.latch_fault)
         out.add("reasons", ", ".join(Reason(code).name for code in status.reasons))
         out.add("source", status.source)
         out.add("observation age s", f"{status.observation_age:.3f}")

@@ -19,6 +19,7 @@ from typing import Callable
 
 import rclpy
 from lifecycle_msgs.msg import State
+from rclpy._rclpy_pybind11 import RCLError
 from rclpy.executors import ExternalShutdownException, SingleThreadedExecutor
 from rclpy.lifecycle import LifecycleNode, TransitionCallbackReturn
 from rclpy.signals import SignalHandlerOptions
@@ -36,7 +37,12 @@ def spin_until_signal(node, stop: threading.Event) -> None:
     executor.add_node(node)
     try:
         while not stop.is_set() and rclpy.ok():
-            executor.spin_once(timeout_sec=POLL_S)
+            try:
+                executor.spin_once(timeout_sec=POLL_S)
+            except RCLError as error:
+                # A lifecycle request that does not fit the state raises in rclpy; it must not be
+                # possible to end a node by asking it for something.
+                node.get_logger().error(f"a request was refused: {error}")
     except ExternalShutdownException:
         pass
     finally:

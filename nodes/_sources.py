@@ -48,7 +48,9 @@ class ProcessWatch:
         """Note a heartbeat and begin to watch its process."""
         known = self._known.get(beat.source)
         if known is None and len(self._known) >= MOST_WATCHED:
-            return Seen.SAME
+            # Room for the newest: the ended ones go first, then the one known longest.
+            ended = [source for source, process in self._known.items() if process.ended]
+            self._forget((ended or list(self._known))[0])
         if known is not None and not known.ended and (
                 (known.pid, known.scope) == (beat.pid, beat.pid_scope)):
             return Seen.SAME

@@ -16,6 +16,7 @@ import threading
 import time
 import traceback
 from concurrent.futures import Future
+from functools import partial
 from typing import Callable
 
 from rclpy.clock import Clock, ClockType
@@ -41,10 +42,12 @@ from omni_ros.nodes._support import (
     describe,
     describe_int,
     load_robot_parameter,
+    parse_cpus,
     to_ns,
     wait_until_heard,
 )
 from omni_ros.player.latch import TripLatch
+from omni_ros.player.limiter import Limiter
 from omni_ros.player.pacing import SimPacer, WallPacer
 from omni_ros.player.player import Player
 from omni_ros.player.reasons import Reason, State
@@ -58,10 +61,10 @@ STATUS_PERIOD_S = 0.1
 LATCH_PERIOD_S = 0.05
 #: A service call waits this long for the tick to answer.
 ANSWER_TIMEOUT_S = 1.0
-#: Braking from full speed takes well under this; then the thread is given up on.
-STOP_TIMEOUT_S = 5.0
-#: Looks at a simulated clock that stands still before a stop is given up on.
-STILL_WAITS = 10
+#: Beyond the longest stop that the limits can ask for: a tick that takes longer has hung.
+STOP_MARGIN_S = 2.0
+#: Looks, a tenth of a second apart, at a simulated clock that stands before the arm is told to.
+STILL_WAITS = 5
 #: Slack that a tick must leave before idle work (young garbage) is done in it.
 IDLE_SLACK_S = 0.010
 
@@ -76,7 +79,7 @@ class ActionPlayer(LifecycleNode):
             "robot YAML: a path, or a name in config/robots", read_only=True))
         declare("dry_run", False, describe("do everything but send commands", read_only=True))
         declare("realtime_cpus", "", describe(
-            "cpus the tick may run on, e.g. '3' or '2,3'; empty: any", read_only=True))
+            "cpus the tick may run on, e.g. '3', '2,3' or '2-3'; empty: any", read_only=True))
         declare("realtime_priority", 0, describe_int(
             "SCHED_FIFO priority of the tick; 0: ordinary scheduling", low=0, high=98,
             read_only=True))
@@ -85,6 +88,8 @@ class ActionPlayer(LifecycleNode):
             "collect no garbage while a tick is due: freeze what exists at activation, and collect "
             "young objects only in the slack after a tick", read_only=True))
         self._requests: queue.SimpleQueue = queue.SimpleQueue()
+        self._teardown: list[Callable[[], None]] = []
+        self._hung = False  # a tick that did not end when it was told to
         self._thread: threading.Thread | None = None
         self._stop = threading.Event()
         self._lateness = Lateness()
@@ -103,35 +108,41 @@ class ActionPlayer(LifecycleNode):
 
     @logged
     def on_configure(self, state):
+        try:
+            self._configure()
+        except BaseException:
+            self._free()  # nothing half-made may stay on the graph
+            raise
+
+    def _configure(self) -> None:
+        self._cpus = parse_cpus(self.get_parameter("realtime_cpus").value)
         robot = load_robot_parameter(self.get_parameter("robot").value)
         self._robot = robot
         self._dry_run = self.get_parameter("dry_run").value
         warm_up(robot, lambda command: command_message(command, robot))
+        self._longest_stop_s = Limiter(robot).periods * robot.player.period_s
         self._player = self._new_player(robot)
         self._lateness.clear()
         kind = JointTrajectory if robot.player.output == "joint_trajectory" else Float64MultiArray
         overridable = QoSOverridingOptions.with_default_policies()
-        self._commands = self.create_publisher(
+        self._commands = self._publisher(
             kind, robot.command_topic, COMMAND_QOS, qos_overriding_options=overridable)
-        self._statuses = self.create_publisher(PlayerStatus, "~/status", LATCHED_QOS)
-        polled = [
-            (JointState, robot.topics["joint_states"], JOINT_STATES_QOS),
-            (ActionChunk, "action_chunk", CHUNK_QOS),
-            (Heartbeat, "heartbeat", CHUNK_QOS),
-        ]
-        self._joint_states, self._chunks, self._beats = (
-            PolledSubscription(self, kind, topic, qos) for kind, topic, qos in polled)
+        self._statuses = self._publisher(PlayerStatus, "~/status", LATCHED_QOS)
+        self._joint_states = self._polled(JointState, robot.topics["joint_states"], JOINT_STATES_QOS)
+        self._chunks = self._polled(ActionChunk, "action_chunk", CHUNK_QOS)
+        self._beats = self._polled(Heartbeat, "heartbeat", CHUNK_QOS)
         self._diagnostics.subscriptions = (self._joint_states, self._chunks, self._beats)
-        # Not polled: rare, and to be logged at once.
-        # Two, so that a latched stop is heard at once and one from a volatile publisher at all.
-        self._stop_topics = [
-            self.create_subscription(Bool, "protective_stop", self._on_protective_stop, qos)
-            for qos in (LATCHED_QOS, STOP_QOS)]
-        self._served = [
-            self.create_service(Trigger, "~/protective_stop", self._serve_protective_stop),
-            self.create_service(Trigger, "~/reset", self._serve_reset),
-            self.create_service(Trigger, "~/reset_lateness", self._serve_reset_lateness),
-        ]
+        # Not polled: rare, and to be logged at once. Two, so that a latched stop is heard at once and
+        # one from a volatile publisher at all.
+        for qos in (LATCHED_QOS, STOP_QOS):
+            subscription = self.create_subscription(
+                Bool, "protective_stop", self._on_protective_stop, qos)
+            self._teardown.append(partial(self.destroy_subscription, subscription))
+        for name, serve in (("~/protective_stop", self._serve_protective_stop),
+                            ("~/reset", self._serve_reset),
+                            ("~/reset_lateness", self._serve_reset_lateness)):
+            self._teardown.append(
+                partial(self.destroy_service, self.create_service(Trigger, name, serve)))
         self._publish_status(self._now_ns())
         self.get_logger().info(
             f"robot {robot.name}: {len(robot.joints)} joints, {robot.player.rate_hz:g} Hz, "
@@ -140,6 +151,8 @@ class ActionPlayer(LifecycleNode):
 
     @logged
     def on_activate(self, state):
+        if self._thread is not None:
+            raise ValueError("the tick of the last activation has not ended; restart the process")
         self._stop.clear()
         self._watch = ProcessWatch()
         for subscription in (self._joint_states, self._chunks, self._beats):
@@ -171,28 +184,42 @@ class ActionPlayer(LifecycleNode):
         if self._thread is None:
             return
         self._stop.set()
-        self._thread.join(timeout=STOP_TIMEOUT_S)
+        longest_s = 0.0 if self._hung else self._longest_stop_s + STOP_MARGIN_S
+        self._thread.join(timeout=longest_s)
         if self._thread.is_alive():
-            self.get_logger().error(f"the tick did not end within {STOP_TIMEOUT_S:g} s")
+            if self._hung:
+                return
+            self._hung = True
+            self._last_resort()
+            self.exit_status = 1
+            self.stop_requested.set()
+            raise RuntimeError(f"the tick did not end within {longest_s:.1f} s; ending the process")
         self._thread = None
         self._watch.close()
 
     def _free(self) -> None:
-        if self._player is None:
-            return
+        """Undo what configure made, as far as it got."""
         self._keep_latch()
         self._player = None
         self._stop_standing = False
         self._diagnostics.subscriptions = ()
-        for subscription in (self._joint_states, self._chunks, self._beats):
-            subscription.destroy()
-        for subscription in self._stop_topics:
-            self.destroy_subscription(subscription)
-        for service in self._served:
-            self.destroy_service(service)
-        for publisher in (self._commands, self._statuses):
+        while self._teardown:
+            self._teardown.pop()()
+
+    def _publisher(self, kind, topic: str, qos, **options):
+        publisher = self.create_publisher(kind, topic, qos, **options)
+
+        def destroy() -> None:
             wait_until_heard(publisher)
             self.destroy_publisher(publisher)
+
+        self._teardown.append(destroy)
+        return publisher
+
+    def _polled(self, kind, topic: str, qos) -> PolledSubscription:
+        subscription = PolledSubscription(self, kind, topic, qos)
+        self._teardown.append(subscription.destroy)
+        return subscription
 
     # -- the tick's thread -------------------------------------------------------------------
 
@@ -227,17 +254,22 @@ class ActionPlayer(LifecycleNode):
         self._last_state, self._status_due_ns, self._idle_due = None, 0, 0
         player.activate(self._now_ns())
         stopping = False
-        still_waits = 0
+        still_waits = 0  # looks in a row at a simulated clock that stands, or has not begun
         while True:
             late_ns = pacer.wait()
             if self._stop.is_set() and not stopping:
                 stopping = True
                 player.deactivate(self._now_ns())
-            if late_ns is None:  # simulated time stands still, or has not begun
-                still_waits += stopping
-                if still_waits > STILL_WAITS:
-                    break  # nothing can brake in a world without time
+            if late_ns is None:
+                still_waits += 1
+                if still_waits >= STILL_WAITS:
+                    # In a world without time nothing can brake; what is outside of it may still move.
+                    self._last_resort()
+                    player.on_clock_jump(self._now_ns())
+                    if stopping:
+                        break
             else:
+                still_waits = 0
                 self._lateness.add(late_ns)
             self._tick(self._now_ns(), standstill=late_ns is None)
             if stopping and player.state is State.INACTIVE:
@@ -296,9 +328,8 @@ class ActionPlayer(LifecycleNode):
         """Ask the operating system for what the parameters want, on the tick's own thread."""
         get = self.get_parameter
         answers = []
-        cpus = [int(word) for word in get("realtime_cpus").value.split(",") if word.strip()]
-        if cpus:
-            answers.append(set_affinity(cpus))
+        if self._cpus:
+            answers.append(set_affinity(self._cpus))
         if get("realtime_priority").value > 0:
             answers.append(set_fifo(get("realtime_priority").value))
         if get("lock_memory").value:
@@ -348,9 +379,10 @@ class ActionPlayer(LifecycleNode):
             return
         try:
             self._latch.keep(self._player.trip_reason)
+            self._diagnostics.latch_fault = ""
         except OSError as error:
-            self.get_logger().error(
-                f"a trip cannot be kept beyond this process: {error}", throttle_duration_sec=30.0)
+            self._diagnostics.latch_fault = f"a trip cannot be kept beyond this process: {error}"
+            self.get_logger().error(self._diagnostics.latch_fault, throttle_duration_sec=5.0)
 
     def _on_protective_stop(self, message: Bool) -> None:
         """True stops, and forbids a reset as long as it stands; False allows one."""
@@ -372,15 +404,18 @@ class ActionPlayer(LifecycleNode):
             self._publish_status(self._now_ns())
 
     def _serve_protective_stop(self, request, response):
-        def stop(now_ns: int) -> None:
+        def stop(now_ns: int) -> tuple[bool, str]:
             # For this moment only: what stands is said on the topic.
             self._player.protective_stop(True, now_ns)
             self._player.protective_stop(self._stop_standing, now_ns)
+            return True, "stopping; call ~/reset when it is safe to move again"
 
-        self._with_player(stop)
         self.get_logger().error("protective stop: asked for by service")
-        response.success = True
-        response.message = "stopping; call ~/reset when it is safe to move again"
+        if self._thread is not None and self._thread.is_alive():
+            response.success, response.message = self._ask_tick(stop)
+        else:
+            response.success, response.message = stop(self._now_ns())
+            self._publish_status(self._now_ns())
         return response
 
     def _serve_reset(self, request, response):

@@ -36,8 +36,8 @@ def pytest_collection_modifyitems(items):
 def runtime_folder(tmp_path_factory):
     """Where trips are kept: apart from those of a robot on this machine."""
     folder = tmp_path_factory.mktemp("runtime")
-    os.environ["XDG_RUNTIME_DIR"] = str(folder)
-    return folder / "omni_ros"
+    os.environ["OMNI_ROS_STATE"] = str(folder)
+    return folder
 
 
 @pytest.fixture(autouse=True)

@@ -115,6 +115,15 @@ def test_more_sources_than_can_be_watched_are_let_by(watch):
         assert watch.see(beat(os.getpid(), f"source {number}")) is Seen.SAME
 
 
+def test_the_newest_source_is_watched_however_many_came_before(watch, child):
+    for number in range(2 * MOST_WATCHED):
+        watch.see(beat(os.getpid(), f"source {number}"))
+    process = child()
+    watch.see(beat(process.pid, "newest"))
+    zombie(process)
+    assert watch.ended() == ["newest"]
+
+
 def test_closing_leaves_no_descriptors_open(watch, child):
     children = [child() for _ in range(2)]
     lowest_free = os.dup(0)
