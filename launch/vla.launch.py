@@ -13,10 +13,13 @@ from launch import LaunchDescription
 from launch.actions import DeclareLaunchArgument, OpaqueFunction
 from launch.substitutions import LaunchConfiguration
 from launch_ros.actions import Node
+from launch_ros.parameter_descriptions import ParameterValue
 
 from omni_ros.robot import load_robot
 from omni_ros.robot.files import robot_file
 
+#: Largest integer parameter of ROS 2 (int64).
+LARGEST_SEED = 2**63 - 1
 #: Seconds before a dead node is started again: time for its endpoints to be given up.
 RESPAWN_DELAY_S = 1.0
 
@@ -40,15 +43,24 @@ CHOICES = {
 }
 
 
+def text(value):
+    """Return a parameter that stays the string it is.
+
+    launch_ros reads a plain one as YAML: `arm #2.yaml` would become `arm`, and `7` a number.
+    """
+    return ParameterValue(value, value_type=str)
+
+
 def make_nodes(context):
     """Build the nodes from the values of the arguments."""
     value = {name: LaunchConfiguration(name).perform(context) for name in ARGUMENTS}
     flag = {name: value[name] == "true" for name in ("world", "dry_run", "use_sim_time", "respawn")}
     # A refused robot YAML ends the launch here, with its message, before anything is started.
     robot = load_robot(robot_file(value["robot"]))
-    if not value["seed"].isdecimal():
-        raise ValueError(f"seed is {value['seed']!r}; write a whole number from 0, as in seed:=7")
-    common = {"robot": value["robot"], "use_sim_time": flag["use_sim_time"]}
+    if not value["seed"].isdecimal() or int(value["seed"]) > LARGEST_SEED:
+        raise ValueError(f"seed is {value['seed']!r}; write a whole number from 0 to {LARGEST_SEED}, "
+                         "as in seed:=7")
+    common = {"robot": text(value["robot"]), "use_sim_time": flag["use_sim_time"]}
     managed = []
 
     def node(name, parameters, order=True):
@@ -73,7 +85,7 @@ def make_nodes(context):
         }))
     nodes.append(node("action_player", {**common, "dry_run": flag["dry_run"]}))
     if value["policy"] == "scripted":
-        nodes.append(node("scripted_policy", {**common, "path": value["path"]}))
+        nodes.append(node("scripted_policy", {**common, "path": text(value["path"])}))
     nodes.append(node("lifecycle_manager", {
         "node_names": list(managed), "use_sim_time": False}, order=False))
     return nodes

@@ -20,7 +20,8 @@ from rclpy.parameter import Parameter
 from std_msgs.msg import Bool
 from rclpy.qos import DurabilityPolicy, QoSProfile, ReliabilityPolicy
 
-from omni_ros.bringup.order import Managed, NodeState, Transition, observe, see_incarnations, wanted
+from omni_ros.bringup.order import (
+    Managed, NodeState, Transition, ask, observe, see_incarnations, wanted)
 from omni_ros.nodes._runtime import run
 
 #: Seconds after which an unanswered request is taken for lost.
@@ -101,6 +102,7 @@ class LifecycleManager(Node):
             message = ChangeState.Request()
             message.transition.id = transition.value
             link.asked = transition
+            ask(link.managed, transition)
             link.request(link.change_state, message, TRANSITION_TIMEOUT_S)
         elif transition is None and link.get_state.service_is_ready():
             link.asked = None
@@ -120,6 +122,9 @@ class LifecycleManager(Node):
         if link.asked is None:
             if observe(node, STATES.get(answer.current_state.id, NodeState.UNKNOWN)):
                 self.get_logger().info(f"{node.name} is active")
+            elif node.found_inactive:
+                self.get_logger().warning(
+                    f"{node.name} was found inactive, left so; activate it by hand")
             return
         asked, link.asked = link.asked, None
         node.state = NodeState.UNKNOWN  # read anew: the answer tells success, not the state

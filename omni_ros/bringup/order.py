@@ -5,6 +5,10 @@
 A node is known by its name; each process that carries the name is an *incarnation* of it. A new
 incarnation (first start, respawn) is brought up once. After that it is left alone: an operator who
 deactivates a node does not want it back.
+
+A process always begins unconfigured. One that is configured or active although this manager has not
+asked for it was put there by somebody, perhaps before the manager itself was respawned: it is left
+as found, or a restart of the manager would move an arm that an operator took down.
 """
 
 from __future__ import annotations
@@ -42,6 +46,10 @@ class Managed:
     state: NodeState = NodeState.UNKNOWN
     brought_up: bool = False
     attempts: int = 0
+    #: This manager has asked this incarnation to configure, whether or not the answer came.
+    asked_to_configure: bool = False
+    #: This incarnation was inactive before this manager asked anything of it.
+    found_inactive: bool = False
 
     @property
     def given_up(self) -> bool:
@@ -54,6 +62,7 @@ def see_incarnations(node: Managed, seen: set) -> bool:
     node.incarnations |= seen
     if new:
         node.state, node.brought_up, node.attempts = NodeState.UNKNOWN, False, 0
+        node.asked_to_configure = node.found_inactive = False
     return bool(new)
 
 
@@ -79,9 +88,22 @@ def wanted(order: list[Managed]) -> list[tuple[Managed, Transition]]:
     return result
 
 
+def ask(node: Managed, transition: Transition) -> None:
+    """Note that a transition is being asked for: what follows from it is this manager's doing."""
+    if transition is Transition.CONFIGURE:
+        node.asked_to_configure = True
+
+
 def observe(node: Managed, state: NodeState) -> bool:
-    """Note a node's state; return whether it has just come up."""
+    """Note a node's state; return whether it has just come up.
+
+    One that somebody else made inactive counts as up from then on: it is not to be touched, and does
+    not hold back the others.
+    """
     node.state = state
+    if state is NodeState.INACTIVE and not node.brought_up and not node.asked_to_configure:
+        node.brought_up = node.found_inactive = True
+        return False
     if state is NodeState.ACTIVE and not node.brought_up:
         node.brought_up = True
         return True

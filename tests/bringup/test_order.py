@@ -13,6 +13,7 @@ from omni_ros.bringup.order import (
     Managed,
     NodeState,
     Transition,
+    ask,
     observe,
     see_incarnations,
     wanted,
@@ -134,5 +135,52 @@ def test_every_order_of_good_answers_brings_everything_up():
         for choice in choices:
             found = wanted(nodes)
             chosen, transition = found[choice % len(found)]
+            ask(chosen, transition)
             observe(chosen, follow[transition])
         assert all(found.brought_up for found in nodes)
+
+
+@pytest.mark.parametrize("first", [[], [NodeState.UNKNOWN], [NodeState.UNCONFIGURED]])
+def test_a_node_that_somebody_else_made_inactive_is_not_activated(first):
+    # The manager was respawned after an operator had deactivated the node: the arm must not move.
+    found = node("a", NodeState.UNKNOWN)
+    for state in [*first, NodeState.INACTIVE]:
+        assert not observe(found, state)
+    assert found.found_inactive and asked(found) == []
+
+
+def test_a_node_that_was_found_inactive_does_not_hold_back_the_others():
+    down, later = node("a", NodeState.UNKNOWN), node("b", NodeState.UNCONFIGURED)
+    observe(down, NodeState.INACTIVE)
+    assert asked(down, later) == [("b", CONFIGURE)]
+
+
+def test_a_node_that_was_found_active_is_up_and_stays_down_once_it_is_taken_down():
+    found = node("a", NodeState.UNKNOWN)
+    assert observe(found, NodeState.ACTIVE)
+    observe(found, NodeState.INACTIVE)
+    assert asked(found) == [] and not found.found_inactive
+
+
+def test_a_node_whose_answer_to_configure_was_lost_is_activated_all_the_same():
+    found = node("a", NodeState.UNCONFIGURED)
+    ask(found, CONFIGURE)
+    found.state = NodeState.UNKNOWN  # the request timed out; the state is read anew
+    observe(found, NodeState.INACTIVE)
+    assert asked(found) == [("a", ACTIVATE)]
+
+
+def test_a_respawned_process_is_brought_up_though_the_last_one_was_found_inactive():
+    found = node("a", NodeState.UNKNOWN)
+    observe(found, NodeState.INACTIVE)
+    see_incarnations(found, {b"two"})
+    observe(found, NodeState.UNCONFIGURED)
+    assert asked(found) == [("a", CONFIGURE)] and not found.found_inactive
+
+
+def test_what_was_asked_of_the_last_process_does_not_count_for_a_new_one():
+    found = node("a", NodeState.UNCONFIGURED)
+    ask(found, CONFIGURE)
+    see_incarnations(found, {b"two"})
+    observe(found, NodeState.INACTIVE)
+    assert asked(found) == []
