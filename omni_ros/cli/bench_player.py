@@ -26,7 +26,7 @@ from typing import Any
 from omni_ros.cli import UsageError
 from omni_ros.cli.children import child_environment
 from omni_ros.robot.files import robot_file, with_rate
-from omni_ros.cli.launched import LAUNCH, launched, say
+from omni_ros.cli.launched import LAUNCH, launched, refuse_second_player, rise, say
 from omni_ros.cli.processes import busy_processes, cpu_seconds, find_descendant
 from omni_ros.cli.report import format_table, terminal_width, write
 from omni_ros.requirements import require
@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace) -> int:
     os.environ["ROS_DOMAIN_ID"] = str(domain)
     os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
     # Here, since `omni bench --help` needs neither numpy nor ROS.
-    from omni_ros.cli.player_probe import PlayerProbe
+    from omni_ros.cli.player_probe import PlayerProbe, find_player
     from omni_ros.robot import load_robot
 
     facts = provenance()
@@ -73,6 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
         else:
             robot = with_rate(arguments.robot, arguments.rate, Path(folder))
         rate = load_robot(robot).player.rate_hz
+        refuse_second_player(find_player(), str(domain))
         command = [*LAUNCH, f"robot:={robot.absolute()}"]
         with launched(command, Path(folder) / "launch.log") as (process, check_alive):
             with PlayerProbe(check_alive) as probe:
@@ -153,13 +154,13 @@ def measure(
         "condition": name,
         "busy_processes": busy,
         "seconds": elapsed,
-        "ticks": after.ticks - before.ticks,
-        "missed": after.ticks_missed - before.ticks_missed,
+        "ticks": rise(before, after, "ticks"),
+        "missed": rise(before, after, "ticks_missed"),
         "p50": after.lateness_p50,
         "p99": after.lateness_p99,
         "max": after.lateness_max,
-        "stops": after.stops - before.stops,
-        "commands": after.commands - before.commands,
+        "stops": rise(before, after, "stops"),
+        "commands": rise(before, after, "commands"),
         "cpu_percent": cpu,
         "load_average": load,
         "baseline": json.loads(output),

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from omni_ros.cli import UsageError
-from omni_ros.cli.launched import LAUNCH, launched, say
+from omni_ros.cli.launched import LAUNCH, launched, refuse_second_player, say
 from omni_ros.cli.report import write
 from omni_ros.requirements import require
 
@@ -47,6 +47,10 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError("`ros2` is not on the PATH; source the setup file of ROS 2 first")
     os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
     from omni_ros.cli.demo_observer import DemoObserver
+    from omni_ros.cli.player_probe import find_player
+
+    _make_folder(arguments.report)
+    refuse_second_player(find_player(), os.environ.get("ROS_DOMAIN_ID") or "0")
 
     with tempfile.TemporaryDirectory(prefix="omni_demo_") as folder:
         log = Path(folder) / "launch.log"
@@ -58,7 +62,8 @@ def run(arguments: argparse.Namespace) -> int:
                 observer.watch(arguments.seconds)
                 facts = observer.facts()
         unclean = _unclean(log)
-    picture = _draw(facts, arguments.report)
+    picture, complaint = _draw(facts, arguments.report)
+    unclean += [complaint] if complaint else []
     write(summary(facts, picture, unclean))
     return 0 if facts["missed"] * 100 <= facts["ticks"] and not facts["stops"] and not unclean else 1
 
@@ -69,23 +74,38 @@ def _unclean(log: Path) -> list[str]:
     return [line for line in lines if "process has died" in line or "Traceback" in line]
 
 
-def _draw(facts: dict[str, Any], folder: Path) -> Path | None:
-    """Write the picture of the arm and the path of its tip; None where it cannot be drawn."""
+def _make_folder(folder: Path) -> None:
+    """Make the report's folder and try to write there, before anybody waits for a run."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise UsageError(
+            f"--report {folder}: cannot be written ({error.strerror}); give a folder that can"
+        ) from error
+
+
+def _draw(facts: dict[str, Any], folder: Path) -> tuple[Path | None, str]:
+    """Write the picture of the arm and the path of its tip.
+
+    :return: its path, None where it cannot be drawn, and what went wrong, "" if nothing did.
+    """
     if not len(facts["joint_positions"]):
-        return None
+        return None, ""
     try:
         require("mujoco", "to draw the arm")
         cv2 = require("cv2", "to write the picture")
     except ImportError as error:
         say(f"no picture: {error}")
-        return None
+        return None, ""
     from omni_ros.world.portrait import trail_picture
 
-    folder.mkdir(parents=True, exist_ok=True)
     path = folder / "trace.png"
     image = trail_picture(facts["joint_positions"], facts["blocks"])
-    cv2.imwrite(str(path), image[..., ::-1])
-    return path
+    # OpenCV tells a full disk or a folder that has gone by its return value alone.
+    if not cv2.imwrite(str(path), image[..., ::-1]):
+        return None, f"the picture {path} could not be written"
+    return path, ""
 
 
 def summary(facts: dict[str, Any], picture: Path | None, unclean: list[str]) -> str:

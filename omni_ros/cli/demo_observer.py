@@ -15,6 +15,7 @@ import numpy as np
 from rclpy.qos import qos_profile_sensor_data
 from sensor_msgs.msg import JointState
 
+from omni_ros.cli.launched import rise
 from omni_ros.cli.player_probe import PlayerProbe
 from omni_ros.player.reasons import Reason
 from omni_ros.srv import GetContacts
@@ -49,8 +50,8 @@ class DemoObserver(PlayerProbe):
     def facts(self) -> dict[str, Any]:
         """Return counts and seconds over the time watched, plain values and one array."""
         before, after = self._before, self._after
-        ticks = after.ticks - before.ticks
-        missed = after.ticks_missed - before.ticks_missed
+        ticks = rise(before, after, "ticks")
+        missed = rise(before, after, "ticks_missed")
         joints = np.array(self._joints).reshape(-1, len(JOINT_NAMES))
         tips = kinematics.forward(joints)
         ages = np.array(self._ages or [np.nan])
@@ -62,11 +63,11 @@ class DemoObserver(PlayerProbe):
             "p50": after.lateness_p50,
             "p99": after.lateness_p99,
             "max": after.lateness_max,
-            "received": after.chunks_received - before.chunks_received,
-            "played": after.chunks_played - before.chunks_played,
+            "received": rise(before, after, "chunks_received"),
+            "played": rise(before, after, "chunks_played"),
             "refused": _named(before.refused, after.refused),
             "limited": _named(before.limited, after.limited),
-            "stops": after.stops - before.stops,
+            "stops": rise(before, after, "stops"),
             "age_p50": float(np.nanmedian(ages)),
             "age_max": float(np.nanmax(ages)),
             "blocks": self._blocks,

@@ -4,14 +4,15 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from omni_ros.cli.processes import stop_tree
+from omni_ros.cli import UsageError
+from omni_ros.cli.processes import group_that_ends_with_parent, stop_tree
 
 LAUNCH = ("ros2", "launch", "omni_ros", "vla.launch.py", "policy:=scripted", "world:=true")
 
@@ -19,6 +20,34 @@ LAUNCH = ("ros2", "launch", "omni_ros", "vla.launch.py", "policy:=scripted", "wo
 def say(text: str) -> None:
     """Tell on standard error what goes on, so that standard output holds only the result."""
     print(text, file=sys.stderr, flush=True)
+
+
+def rise(before: Any, after: Any, counter: str) -> int:
+    """Return by how much a counter of the player's status rose.
+
+    :raises RuntimeError: it fell; the two statuses are not of one run of one player.
+    """
+    old, new = getattr(before, counter), getattr(after, counter)
+    if new < old:
+        raise RuntimeError(
+            f"the player's counter {counter} fell from {old} to {new}: the player was restarted "
+            "meanwhile, or a second one runs in this domain"
+        )
+    return new - old
+
+
+def refuse_second_player(found: str | None, domain: str) -> None:
+    """Refuse to start a graph where a player's status was found already.
+
+    :param found: the topic of that status, None if there was none.
+    :raises UsageError: there was one.
+    """
+    if found is not None:
+        raise UsageError(
+            f"an action_player is running already: {found} is published in ROS_DOMAIN_ID={domain}. "
+            "End that graph, or use another domain, as in: export ROS_DOMAIN_ID="
+            f"{41 if domain == '40' else 40}"
+        )
 
 
 @contextmanager
@@ -39,7 +68,7 @@ def launched(
             # Its own process group: Ctrl-C here reaches it once, through stop_tree, and not twice.
             # Not its own session: the kernel's autogroups would then weigh the whole graph against
             # all else in this session, and a bench would flatter the player.
-            preexec_fn=os.setpgrp,
+            preexec_fn=group_that_ends_with_parent(),
         )
 
     def check_alive() -> None:

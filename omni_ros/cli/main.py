@@ -3,7 +3,7 @@
 """Entry point of the `omni` command.
 
 Exit statuses: 0 all is well, 1 a check failed, 2 wrong usage or something to install,
-130 interrupted.
+130 interrupted, 143 told to end (SIGTERM).
 """
 
 from __future__ import annotations
@@ -11,8 +11,11 @@ from __future__ import annotations
 import argparse
 import importlib
 import os
+import signal
 import sys
-from collections.abc import Mapping, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from omni_ros import __version__
@@ -23,6 +26,7 @@ OK = 0
 FAILED = 1
 USAGE = 2
 INTERRUPTED = 130
+TERMINATED = 143
 
 
 @dataclass(frozen=True)
@@ -73,7 +77,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        return _dispatch(words)
+        with _ending_in_good_order():
+            return _dispatch(words)
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
@@ -87,6 +92,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(words, error, USAGE)
     except Exception as error:
         return _fail(words, error, FAILED)
+
+
+@contextmanager
+def _ending_in_good_order() -> Iterator[None]:
+    """Let SIGTERM unwind the command, as Ctrl-C does, so that it ends what it has started.
+
+    Python's default ends the process on the spot, and a graph would run on without it.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals are the main thread's
+        return
+
+    def end(*_: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # a second one must not cut the ending short
+        raise SystemExit(TERMINATED)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _dispatch(words: list[str]) -> int:

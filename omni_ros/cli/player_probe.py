@@ -7,6 +7,7 @@ Imports rclpy and the omni_ros messages; import it only where both are known to 
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from typing import Any
@@ -18,8 +19,12 @@ from rclpy.executors import SingleThreadedExecutor
 from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPolicy
 from std_srvs.srv import Trigger
 
+from omni_ros.cli import UsageError
+
 STATUS_TYPE = "omni_ros/msg/PlayerStatus"
 RESET_SERVICE = "reset_lateness"
+#: How long to look for a player; discovery on one machine takes some tenths of a second.
+LOOK_S = 1.5
 
 #: The player's status is latched.
 STATUS_QOS = QoSProfile(
@@ -28,6 +33,36 @@ STATUS_QOS = QoSProfile(
     history=HistoryPolicy.KEEP_LAST,
     depth=1,
 )
+
+
+def find_player(seconds: float = LOOK_S) -> str | None:
+    """Return the topic of a player's status that is published in this domain now, None if none is.
+
+    A status has to come: the endpoints of a player that was killed linger in discovery for a while.
+    """
+    with PlayerProbe(lambda: None) as probe:
+        end = time.monotonic() + seconds
+        while probe.status is None and time.monotonic() < end:
+            probe.follow()
+            probe.spin(0.05)
+        return None if probe.status is None else probe.topic
+
+
+def latched_trip(status: Any, topic: str) -> str:
+    """Return what is to be said of a player that is TRIPPED when it starts.
+
+    :param topic: of its status; the reset is a service beside it.
+    """
+    namespace = topic.rsplit("/", 2)[0].strip("/")
+    domain = f"ROS_DOMAIN_ID={os.environ.get('ROS_DOMAIN_ID') or 0} "
+    start = f"{domain}ros2 launch omni_ros vla.launch.py policy:=none"
+    start += f" namespace:={namespace}" if namespace else ""
+    service = topic.rsplit("/", 1)[0] + "/reset"
+    return (
+        f"the player is TRIPPED and does not move: {status.text}. A trip is latched, also over a "
+        f"restart. If its cause is gone, start a graph: {start} ; and in another shell type: "
+        f"{domain}ros2 service call {service} std_srvs/srv/Trigger"
+    )
 
 
 class PlayerProbe:
@@ -40,6 +75,17 @@ class PlayerProbe:
         self._check_alive = check_alive
         self._status: Any = None
         self._topic = ""
+        self._out_of_sequence = False
+
+    @property
+    def status(self) -> Any:
+        """The newest status, None before the first."""
+        return self._status
+
+    @property
+    def topic(self) -> str:
+        """The topic that is followed, "" if none was found yet."""
+        return self._topic
 
     def __enter__(self) -> PlayerProbe:
         self._context = Context()
@@ -65,13 +111,17 @@ class PlayerProbe:
         """Return the first status with STATE_PLAYING.
 
         :raises RuntimeError: none came within `timeout` seconds; the message says what did.
+        :raises UsageError: the player is TRIPPED, which no waiting ends.
         """
         end = time.monotonic() + timeout
         while time.monotonic() < end:
-            self._follow()
+            self.follow()
             self.spin(0.1)
-            if self._status is not None and self._status.state == PlayerStatus.STATE_PLAYING:
+            state = None if self._status is None else self._status.state
+            if state == PlayerStatus.STATE_PLAYING:
                 return self._status
+            if state == PlayerStatus.STATE_TRIPPED:
+                raise UsageError(latched_trip(self._status, self._topic))
         seen = "no status came"
         if self._status is not None:
             seen = f"its last status was: state {self._status.state}, {self._status.text!r}"
@@ -79,6 +129,7 @@ class PlayerProbe:
 
     def reset_lateness(self, timeout: float = 10.0) -> Any:
         """Have the player forget the lateness so far; return its first status after that."""
+        self._out_of_sequence = False
         name = self._topic.rsplit("/", 1)[0] + "/" + RESET_SERVICE
         client = self._node.create_client(Trigger, name)
         try:
@@ -94,7 +145,11 @@ class PlayerProbe:
         return self.fresh_status()
 
     def fresh_status(self, timeout: float = 10.0) -> Any:
-        """Return the next status to be published from now on."""
+        """Return the next status to be published from now on.
+
+        :raises RuntimeError: statuses since the last `reset_lateness` are not of one player's run,
+            so that their counters cannot be compared.
+        """
         self.spin(0.01)  # one that is already waiting is not from now on
         last = None if self._status is None else self._status.sequence
         self._wait(
@@ -102,6 +157,11 @@ class PlayerProbe:
             timeout,
             "no new status",
         )
+        if self._out_of_sequence:
+            raise RuntimeError(
+                f"the statuses on {self._topic} are out of sequence: the player was restarted "
+                "meanwhile, or a second one runs in this domain"
+            )
         return self._status
 
     def _wait(self, done: Callable[[], bool], timeout: float, text: str) -> None:
@@ -112,11 +172,12 @@ class PlayerProbe:
             self._executor.spin_once(timeout_sec=0.1)
             self._check_alive()
 
-    def _follow(self) -> None:
+    def follow(self) -> None:
+        """Subscribe to the first status that has a publisher, once."""
         if self._topic:
             return
         for name, types in self._node.get_topic_names_and_types():
-            if STATUS_TYPE in types:
+            if STATUS_TYPE in types and self._node.count_publishers(name):
                 self._topic = name
                 self._subscription = self._node.create_subscription(
                     PlayerStatus, name, self._keep, STATUS_QOS
@@ -124,4 +185,6 @@ class PlayerProbe:
                 return
 
     def _keep(self, message: Any) -> None:
+        if self._status is not None and message.sequence <= self._status.sequence:
+            self._out_of_sequence = True
         self._status = message

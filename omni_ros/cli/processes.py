@@ -4,12 +4,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -20,6 +21,29 @@ parent = int(sys.argv[1])
 while os.getppid() == parent:
     sum(i * i for i in range(100000))
 """
+
+
+PR_SET_PDEATHSIG = 1  # linux/prctl.h
+
+
+def group_that_ends_with_parent() -> Callable[[], None]:
+    """Return a `preexec_fn`: the child leads a process group and gets SIGTERM when this process dies.
+
+    A process that is killed outright cannot end its children, and a graph that is left behind would
+    meet the next one, two players on one arm. Call it in the thread that starts the child, which has
+    to live as long: for the kernel the parent is the thread.
+    """
+    parent = os.getpid()
+    libc = ctypes.CDLL(None) if sys.platform.startswith("linux") else None  # not between fork and exec
+
+    def prepare() -> None:
+        os.setpgrp()
+        if libc is not None:
+            libc.prctl(PR_SET_PDEATHSIG, int(signal.SIGTERM), 0, 0, 0)
+            if os.getppid() != parent:
+                os._exit(1)  # it died before the kernel was asked
+
+    return prepare
 
 
 def parents(proc: Path = Path("/proc")) -> dict[int, int]:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -125,6 +126,23 @@ def test_an_interrupt_ends_without_a_traceback(command, capsys):
     command(raising(KeyboardInterrupt()))
     assert main.main(["probe"]) == main.INTERRUPTED
     assert capsys.readouterr().err == ""
+
+
+def test_being_told_to_end_unwinds_the_command_and_exits_143(command, capsys):
+    unwound = []
+
+    def run(arguments):
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        finally:
+            signal.raise_signal(signal.SIGTERM)  # a second one does not cut the ending short
+            unwound.append(True)
+
+    before = signal.getsignal(signal.SIGTERM)
+    command(run)
+    assert main.main(["probe"]) == main.TERMINATED == 143
+    assert unwound == [True] and capsys.readouterr().err == ""
+    assert signal.getsignal(signal.SIGTERM) is before
 
 
 def test_help_imports_neither_numpy_nor_any_command():
