@@ -78,7 +78,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if arguments is None else arguments)
     try:
         with _ending_in_good_order():
-            return _dispatch(words)
+            status = _dispatch(words)
+            # Here, where a reader that has gone can be dealt with, and not as Python exits.
+            sys.stdout.flush()
+            return status
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:

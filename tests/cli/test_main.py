@@ -162,12 +162,13 @@ def test_help_imports_neither_numpy_nor_any_command():
     assert done.returncode == 0, done.stderr
 
 
-def test_a_reader_that_goes_away_causes_no_complaint():
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_reader_that_goes_away_causes_no_complaint(unbuffered):
     process = subprocess.Popen(
         [sys.executable, "-m", "omni_ros.cli.main", "doctor", "--json"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env=child_environment(),
+        env={**child_environment(), "PYTHONUNBUFFERED": unbuffered},
         cwd="/",
     )
     os.close(process.stdout.fileno())
