@@ -254,6 +254,7 @@ def test_the_world_is_the_clock_of_the_player(graph, tools):
         graph.bring_up(name)
     tools.eventually(lambda: statuses and statuses.last.state == PlayerStatus.STATE_PLAYING,
                      "playing")
+    tools.eventually(lambda: joints, "joint states")
     start = np.array(joints.last.position)
     tools.eventually(lambda: np.abs(np.array(joints.last.position) - start).max() > 0.05,
                      "the arm to move")

@@ -61,10 +61,13 @@ class Launched:
         return self
 
     def position(self) -> np.ndarray:
+        """The newest joint positions; the observer may meet the world later than the player did."""
+        self.eventually(lambda: self.joints, "joint states")
         return np.array(self.joints.last.position)
 
     def resting(self) -> bool:
         """Whether the last command that has arrived asks for rest."""
+        self.eventually(lambda: self.commands, "a command")
         return not any(self.commands.last.points[0].velocities)
 
     def states_since(self, moment: float) -> list[int]:
