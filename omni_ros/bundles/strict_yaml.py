@@ -1,15 +1,20 @@
 # Copyright 2026 The omni_ros authors
 # SPDX-License-Identifier: Apache-2.0
-"""YAML without what makes YAML dangerous: no tags, no anchors, no merges, no duplicate keys."""
+"""YAML without what makes YAML dangerous: no tags, no anchors, no merges, no duplicate keys.
+
+Nor numbers that YAML reads otherwise than people do: 010 would be eight, 1:30 would be ninety.
+"""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import yaml
 
 #: Deeper nesting than any manifest has, far less than the interpreter's stack.
 MAX_DEPTH = 12
+_OCTAL = re.compile(r"[-+]?0[0-9_]+")
 
 
 class _StrictLoader(yaml.SafeLoader):
@@ -31,6 +36,19 @@ class _StrictLoader(yaml.SafeLoader):
         self.depth -= 1
         return node
 
+    def construct_number(self, node: yaml.ScalarNode) -> Any:
+        text = node.value
+        if ":" in text or _OCTAL.fullmatch(text):
+            kind = "a sexagesimal" if ":" in text else "an octal"
+            raise yaml.MarkedYAMLError(
+                problem=f"{text[:40]} is read as {kind} number: write it in plain decimal, or in"
+                " quotes if it is text",
+                problem_mark=node.start_mark,
+            )
+        if node.tag == "tag:yaml.org,2002:int":
+            return self.construct_yaml_int(node)
+        return self.construct_yaml_float(node)
+
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
         seen = set()
         for key, _ in node.value:
@@ -41,6 +59,10 @@ class _StrictLoader(yaml.SafeLoader):
                 raise yaml.MarkedYAMLError(problem=f"the key {key.value!r} twice",
                                            problem_mark=key.start_mark)  # fmt: skip
             seen.add(key.value)
+
+
+for _tag in ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float"):
+    _StrictLoader.add_constructor(_tag, _StrictLoader.construct_number)
 
 
 def load(text: str) -> Any:

@@ -50,8 +50,10 @@ def with_rate(robot: str, rate_hz: float, folder: Path) -> Path:
     """Write a copy of a robot file whose player ticks at `rate_hz`; return its path."""
     import yaml
 
+    from omni_ros.robot.load import read_yaml
+
     source = robot_file(robot)
-    content = yaml.safe_load(source.read_text(encoding="utf-8"))
+    content = read_yaml(source)
     if not isinstance(content, dict):
         raise RobotConfigError(f"{source}: expected a mapping at the top, got {type(content).__name__}")
     content["player"] = {**(content.get("player") or {}), "rate_hz": float(rate_hz)}

@@ -5,12 +5,11 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 from typing import Any, Mapping
 
-import yaml
-
-from omni_ros.robot.errors import RobotConfigError, known
+from omni_ros.robot.errors import RobotConfigError, is_finite, known, shown
 from omni_ros.robot.player_config import player_config
 from omni_ros.robot.robot import Joint, Robot
 from omni_ros.robot.units import KINDS, POLICY_UNITS, TOPIC_UNITS
@@ -29,6 +28,11 @@ _JOINT_KEYS = (
 )  # fmt: skip
 #: A revolute limit beyond two turns either way is taken for degrees written as radians.
 _LARGEST_ANGLE = 4.0 * math.pi
+#: What ROS takes for a topic: words of letters, digits, _ and {substitutions} between slashes, no
+#: word beginning with a digit; the whole may begin with / or ~/.
+_SUBSTITUTION = r"\{[A-Za-z_][A-Za-z0-9_]*\}"
+_TOPIC_WORD = rf"(?:[A-Za-z_]|{_SUBSTITUTION})(?:[A-Za-z0-9_]|{_SUBSTITUTION})*"
+_TOPIC = re.compile(rf"(?:~?/)?{_TOPIC_WORD}(?:/{_TOPIC_WORD})*")
 
 
 def load_robot(path: str | Path) -> Robot:
@@ -38,16 +42,28 @@ def load_robot(path: str | Path) -> Robot:
     what to write instead.
     """
     path = Path(path)
-    try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise RobotConfigError(f"{path}: cannot be read ({error.strerror})") from error
-    except yaml.YAMLError as error:
-        raise RobotConfigError(f"{path}: is not YAML: {error}") from error
+    data = read_yaml(path)
     try:
         return robot_from_mapping(data)
     except RobotConfigError as error:
         raise RobotConfigError(f"{path}: {error}") from error
+
+
+def read_yaml(path: Path) -> Any:
+    """Parse a robot file; raises RobotConfigError with its name if it is not plain YAML."""
+    # Here, not at the top: bundles are built of more than YAML, and this needs no more of them.
+    from omni_ros.bundles import strict_yaml
+
+    try:
+        return strict_yaml.load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise RobotConfigError(f"{path}: cannot be read ({error.strerror})") from error
+    except UnicodeDecodeError as error:
+        raise RobotConfigError(
+            f"{path}: byte {error.start} is not UTF-8: save the file as UTF-8 text"
+        ) from error
+    except ValueError as error:
+        raise RobotConfigError(f"{path}: is not YAML as expected: {error}") from error
 
 
 def robot_from_mapping(data: Any) -> Robot:
@@ -59,6 +75,7 @@ def robot_from_mapping(data: Any) -> Robot:
     joints = tuple(_joint(entry, index) for index, entry in enumerate(entries))
     for attribute in ("name", "policy_name"):
         _no_repeats([getattr(joint, attribute) for joint in joints], attribute)
+    _no_permutation(joints)
     return Robot(
         name=_word(data.get("name"), "name"),
         base_frame=_word(data.get("base_frame", "base_link"), "base_frame"),
@@ -160,18 +177,28 @@ def _topics(given: Any) -> dict[str, Any]:
     topics = {**DEFAULT_TOPICS, **given}
     cameras = _mapping(topics["cameras"], "topics.cameras", None)
     topics["cameras"] = {
-        _word(name, "topics.cameras"): _word(topic, f"topics.cameras.{name}")
+        _word(name, "topics.cameras"): _topic(topic, f"topics.cameras.{name}")
         for name, topic in cameras.items()
     }
     for key, topic in topics.items():
         if key != "cameras":
-            topics[key] = _word(topic, f"topics.{key}")
+            topics[key] = _topic(topic, f"topics.{key}")
     return topics
+
+
+def _topic(given: Any, what: str) -> str:
+    topic = _word(given, what)
+    if not _TOPIC.fullmatch(topic):
+        raise RobotConfigError(
+            f"{what} is {shown(topic)}, which ROS takes for no topic; expected words of letters,"
+            " digits and _, none beginning with a digit, with one / between them"
+        )
+    return topic
 
 
 def _mapping(given: Any, what: str, keys: tuple[str, ...] | None) -> Mapping[str, Any]:
     if not isinstance(given, Mapping):
-        raise RobotConfigError(f"{what} is {given!r}, expected a mapping")
+        raise RobotConfigError(f"{what} is {shown(given)}, expected a mapping")
     for key in given:
         if keys is not None and key not in keys:
             raise RobotConfigError(f"{what} has an unknown key {key!r}; {known(keys)}")
@@ -180,25 +207,25 @@ def _mapping(given: Any, what: str, keys: tuple[str, ...] | None) -> Mapping[str
 
 def _word(given: Any, what: str) -> str:
     if not isinstance(given, str) or not given.strip():
-        raise RobotConfigError(f"{what} is {given!r}, expected a non-empty text")
+        raise RobotConfigError(f"{what} is {shown(given)}, expected a non-empty text")
     return given
 
 
 def _choice(given: Any, what: str, choices: tuple[str, ...]) -> str:
     if given not in choices:
-        raise RobotConfigError(f"{what} is {given!r}; {known(choices)}")
+        raise RobotConfigError(f"{what} is {shown(given)}; {known(choices)}")
     return given
 
 
 def _number(given: Any, what: str) -> float:
-    if isinstance(given, bool) or not isinstance(given, (int, float)) or not math.isfinite(given):
-        raise RobotConfigError(f"{what} is {given!r}, expected a finite number")
+    if not is_finite(given):
+        raise RobotConfigError(f"{what} is {shown(given)}, expected a finite number")
     return float(given)
 
 
 def _range(given: Any, what: str, ordered: bool = True) -> tuple[float, float]:
     if not isinstance(given, (list, tuple)) or len(given) != 2:
-        raise RobotConfigError(f"{what} is {given!r}, expected two numbers [lower, upper]")
+        raise RobotConfigError(f"{what} is {shown(given)}, expected two numbers [lower, upper]")
     lower, upper = (_number(value, what) for value in given)
     if (ordered and lower >= upper) or lower == upper:
         raise RobotConfigError(
@@ -222,4 +249,18 @@ def _no_repeats(names: list[str], what: str) -> None:
         if names.count(name) > 1:
             raise RobotConfigError(
                 f"joint {what} {name!r} is given {names.count(name)} times, expected once"
+            )
+
+
+def _no_permutation(joints: tuple[Joint, ...]) -> None:
+    """Refuse policy names that are the joint names in another order: chunks are read by either."""
+    names = [joint.name for joint in joints]
+    policy_names = [joint.policy_name for joint in joints]
+    if set(names) != set(policy_names):
+        return
+    for name, policy_name in zip(names, policy_names):
+        if name != policy_name:
+            raise RobotConfigError(
+                f"joint {name}: policy_name is {policy_name!r}, the name of another joint, and so"
+                " on for all: a chunk could mean either; rename the joints of the policy"
             )

@@ -4,11 +4,10 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, fields
 from typing import Any, Mapping
 
-from omni_ros.robot.errors import RobotConfigError, known
+from omni_ros.robot.errors import RobotConfigError, is_finite, known, shown
 
 OUTPUTS = ("joint_trajectory", "forward_position", "forward_velocity")
 SWITCHINGS = ("latest", "blend", "ensemble")
@@ -115,12 +114,10 @@ def _check_type(name: str, value: Any, kind: Any) -> None:
     if kind == "bool":
         good = isinstance(value, bool)
     elif kind == "int":
-        good = isinstance(value, int) and not isinstance(value, bool)
+        good = isinstance(value, int) and is_finite(value)
     elif kind == "float":
-        good = (
-            isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
-        )
+        good = is_finite(value)
     else:
         good = isinstance(value, str)
     if not good:
-        raise RobotConfigError(f"player.{name} is {value!r}, expected a finite {kind} value")
+        raise RobotConfigError(f"player.{name} is {shown(value)}, expected a finite {kind} value")

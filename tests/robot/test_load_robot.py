@@ -156,3 +156,70 @@ def test_an_unknown_topic_is_refused():
 )
 def test_a_wrong_player_setting_is_refused(section, words):
     assert words in refused(lambda data: data.update(player=section))
+
+
+PLAIN = """
+name: two
+joints:
+  - {name: a, position: [-1.0, 1.0], velocity: 1.0, acceleration: 5.0, jerk: 50.0}
+  - {name: b, position: [-1.0, 1.0], velocity: 1.0, acceleration: 5.0, jerk: 50.0}
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("name: two", "name: two\nname: three", "the key 'name' twice"),
+        ("velocity: 1.0,", "velocity: 1.0, velocity: 2.0,", "the key 'velocity' twice"),
+        ("velocity: 1.0", "velocity: 010", "010 is read as an octal number"),
+        ("velocity: 1.0", "velocity: 1:30", "1:30 is read as a sexagesimal number"),
+        ("velocity: 1.0", "velocity: 1:30.5", "1:30.5 is read as a sexagesimal number"),
+        ("velocity: 1.0", "velocity: " + "9" * 400, "joint a: velocity is 9999"),
+        ("velocity: 1.0", "velocity: " + "9" * 5000, "cannot be read"),
+        ("name: two", "name: two\nplayer: {rate_hz: " + "9" * 400 + "}", "player.rate_hz is 9999"),
+        ("name: two", "name: two\nplayer: {max_rows: " + "9" * 400 + "}", "player.max_rows is 99"),
+        ("name: two", "name: " + "[" * 5000, "nested deeper"),
+    ],
+    ids=lambda value: value[:24],
+)
+def test_yaml_that_reads_otherwise_than_it_looks_is_refused_with_the_file(
+    tmp_path, old, new, words
+):
+    path = tmp_path / "two.yaml"
+    path.write_text(PLAIN.replace(old, new), encoding="utf-8")
+    with pytest.raises(RobotConfigError) as error:
+        load_robot(path)
+    assert str(error.value).startswith(f"{path}: ") and words in str(error.value)
+    assert len(str(error.value)) < 400 + len(str(path))
+
+
+def test_a_file_that_is_not_utf_8_is_refused_with_its_name(tmp_path):
+    path = tmp_path / "two.yaml"
+    path.write_bytes(PLAIN.encode("utf-16"))
+    with pytest.raises(RobotConfigError) as error:
+        load_robot(path)
+    assert str(error.value).startswith(f"{path}: ") and "not UTF-8" in str(error.value)
+
+
+def test_policy_names_that_are_the_joint_names_in_another_order_are_refused():
+    def swap(data):
+        data["joints"][0]["policy_name"], data["joints"][1]["policy_name"] = "b", "a"
+
+    assert "joint a: policy_name is 'b', the name of another joint" in refused(swap)
+
+
+@pytest.mark.parametrize(
+    "topic", ["a b", "/", "a//b", "1a", "a/1b", "a/", "joint-states", "a~b", "~a", "{", "ä", "a\n"]
+)
+@pytest.mark.parametrize("key", ["joint_states", "cameras"])
+def test_a_topic_that_ros_would_refuse_is_refused(topic, key):
+    words = refused(
+        lambda data: data.update(topics={key: {"front": topic} if key == "cameras" else topic})
+    )
+    assert f"topics.{key}" in words and "ROS takes for no topic" in words
+
+
+@pytest.mark.parametrize("topic", ["a", "/a/b2", "~/a", "{ns}/a_{node}", "_hidden/x"])
+def test_a_topic_that_ros_takes_is_taken(topic):
+    data = {**minimal(), "topics": {"joint_states": topic}}
+    assert robot_from_mapping(data).topics["joint_states"] == topic
