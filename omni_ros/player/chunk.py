@@ -15,6 +15,9 @@ from omni_ros.robot import PlayerConfig, Robot
 
 #: Longest dt and life, one hour: anything longer is a unit mistake.
 _LONGEST_NS = 3600 * 10**9
+#: Names that a text shows, and characters of each: a text must stay short whatever arrives.
+_FEW = 8
+_SHORT = 40
 
 
 @dataclass(frozen=True)
@@ -75,8 +78,18 @@ def parse_chunk(
     config = config or robot.player
 
     def refuse(reason: Reason, text: str) -> Refusal:
-        return Refusal(reason, f"chunk {chunk_id} of {source!r}: {text}", source, int(chunk_id))
+        words = f"chunk {chunk_id} of {source[:_SHORT]!r}: {text}"
+        return Refusal(reason, words, source, int(chunk_id))
 
+    # Sizes before anything is converted, searched or worded: the arm waits for this function.
+    n = len(robot.joints)
+    given, anchors = _size(values), _size(anchor)
+    if given > config.max_rows * n or anchors > n:
+        return refuse(
+            Reason.BAD_SHAPE,
+            f"{rows} rows, {given} values and {anchors} of the anchor, expected at most"
+            f" {config.max_rows} rows (max_rows) of {n} joints",
+        )
     try:
         flat = np.array(values, dtype=np.float64).reshape(-1)
         zero = np.array(anchor, dtype=np.float64).reshape(-1)
@@ -87,10 +100,11 @@ def parse_chunk(
         return refuse(
             Reason.NON_FINITE, f"{bad} of {flat.size + zero.size} values are NaN or infinite"
         )
+    if len(joint_names) != n:
+        return refuse(Reason.BAD_JOINTS, _wrong_count(joint_names, robot))
     columns = _columns(joint_names, robot)
     if isinstance(columns, str):
         return refuse(Reason.BAD_JOINTS, columns)
-    n = len(columns)
     if not 1 <= rows <= config.max_rows:
         return refuse(Reason.BAD_SHAPE, f"{rows} rows, expected 1 to {config.max_rows} (max_rows)")
     if flat.size != rows * n:
@@ -99,10 +113,10 @@ def parse_chunk(
             f"{flat.size} values, expected {rows * n} ({rows} rows of {n} joints)",
         )
     expected = [robot.policy_units[joint] for joint in columns]
-    if list(joint_units) != expected:
+    if len(joint_units) != n or list(joint_units) != expected:
         return refuse(
             Reason.BAD_UNITS,
-            f"units are {list(joint_units)}, but the robot YAML says {expected}",
+            f"units are {_few(joint_units)}, but the robot YAML says {_few(expected)}",
         )
     mode = _mode(control_mode, config)
     if isinstance(mode, str):
@@ -142,20 +156,42 @@ def parse_chunk(
     )
 
 
+def _size(values: Sequence[float] | np.ndarray) -> int:
+    """Number of values without looking at them."""
+    return values.size if isinstance(values, np.ndarray) else len(values)
+
+
+def _few(names: Sequence[str]) -> str:
+    """Show the first names, each cut to a readable length, and how many there are."""
+    shown = [str(name)[:_SHORT] for name in names[:_FEW]]
+    return f"{shown}" if len(names) <= _FEW else f"{shown} and {len(names) - _FEW} more"
+
+
+def _wrong_count(names: Sequence[str], robot: Robot) -> str:
+    """Say that there are too many or too few names; looks at no more than the robot has, twice."""
+    n = len(robot.joints)
+    text = f"{len(names)} joint names, expected the robot's {n} {_few(robot.joint_names)}"
+    given = list(names[: 2 * n])
+    repeated = [name for name in robot.joint_names if given.count(name) > 1]
+    if repeated:
+        return f"{text}: {_few(repeated)} are repeated"
+    return f"{text}: missing {_few([name for name in robot.joint_names if name not in given])}"
+
+
 def _columns(names: Sequence[str], robot: Robot) -> list[int] | str:
-    """Joint index of each column, or what is wrong with the names."""
+    """Joint index of each column, or what is wrong with the names; as many as the robot has."""
     names = list(names)
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
-        return f"joint names {repeated} are repeated"
+        return f"joint names {_few(repeated)} are repeated"
     for known in (robot.joint_names, robot.policy_names):
         if set(names) == set(known):
             return [known.index(name) for name in names]
     missing = [name for name in robot.joint_names if name not in names]
     unknown = [n for n in names if n not in robot.joint_names and n not in robot.policy_names]
     return (
-        f"joint names {names} do not fit the robot's {list(robot.joint_names)}"
-        f" (missing {missing}, unknown {unknown})"
+        f"joint names {_few(names)} do not fit the robot's {_few(robot.joint_names)}"
+        f" (missing {_few(missing)}, unknown {_few(unknown)})"
     )
 
 

@@ -124,3 +124,48 @@ def test_whatever_the_fields_hold_the_result_is_finite_or_refused(tabletop, data
     assert isinstance(result, (Chunk, Refusal))
     if isinstance(result, Chunk):
         assert np.isfinite(result.values).all() and result.values.shape[1] == 6
+
+
+class Counted(list):
+    """A list that counts how many of its elements are looked at."""
+
+    looks = 0
+
+    def __iter__(self):
+        for item in super().__iter__():
+            self.looks += 1
+            yield item
+
+    def __getitem__(self, key):
+        if isinstance(key, slice):
+            self.looks += len(range(*key.indices(len(self))))
+        else:
+            self.looks += 1
+        return super().__getitem__(key)
+
+    def count(self, value):
+        self.looks += len(self)
+        return super().count(value)
+
+
+@pytest.mark.parametrize("field", ["joint_names", "joint_units"])
+def test_twenty_thousand_names_are_refused_without_looking_through_them(rig, fields, field):
+    many = Counted(f"joint_with_a_long_name_{k}" for k in range(20_000))
+    refusal = parse(rig, fields, **{field: many})
+    assert refusal.reason in (Reason.BAD_JOINTS, Reason.BAD_UNITS)
+    assert many.looks < 100
+    assert len(refusal.text) < 1000
+
+
+@pytest.mark.parametrize("field", ["values", "anchor"])
+def test_more_numbers_than_the_robot_can_take_are_refused_unread(rig, fields, field):
+    many = Counted([0.0] * 100_000)
+    refusal = parse(rig, fields, **{field: many})
+    assert refusal.reason is Reason.BAD_SHAPE
+    assert many.looks == 0
+
+
+def test_long_names_and_a_long_source_are_cut_in_the_text(rig, fields):
+    refusal = parse(rig, fields, joint_names=["x" * 10_000] * 6, source="s" * 10_000)
+    assert refusal.reason is Reason.BAD_JOINTS
+    assert len(refusal.text) < 1000
