@@ -7,14 +7,14 @@ from __future__ import annotations
 import math
 
 from omni_ros.player.chunk import Chunk, Refusal
-from omni_ros.player.inputs import Sources
+from omni_ros.player.inputs import Source, Sources
 from omni_ros.player.reasons import Reason
 from omni_ros.robot import PlayerConfig
 
 
 def refuse(chunk: Chunk, reason: Reason, text: str) -> Refusal:
     """Word a refusal of a parsed chunk."""
-    words = f"chunk {chunk.chunk_id} of {chunk.source!r}: {text}"
+    words = f"chunk {chunk.chunk_id} of {chunk.source[:40]!r}: {text}"
     return Refusal(reason, words, chunk.source, chunk.chunk_id)
 
 
@@ -30,13 +30,18 @@ class Gate:
         self.source = ""
 
     def beat(self, source: str, now_ns: int) -> None:
-        """Take a heartbeat; it also lets in a source whose process had ended."""
-        entry = self._sources.get(source)
+        """Take a heartbeat; it also lets in a source whose process had ended.
+
+        One without a name says nothing of any source: it is passed over.
+        """
+        if not source.strip():
+            return
+        entry = self._source(source)
         entry.beat_ns, entry.exited = now_ns, False
 
     def exited(self, source: str) -> None:
         """Take the end of a source's process; another may come under the same name."""
-        entry = self._sources.get(source)
+        entry = self._source(source)
         entry.exited, entry.beat_ns, entry.last_id = True, None, -1
 
     def beat_age_s(self, now_ns: int) -> float:
@@ -46,7 +51,7 @@ class Gate:
     def release(self, lost: bool = False) -> None:
         """Follow nobody; `lost` if the source may be another process when it comes back."""
         if lost and self.source:
-            self._sources.get(self.source).last_id = -1
+            self._source(self.source).last_id = -1
         self.source = ""
 
     def only_after(self, now_ns: int) -> None:
@@ -54,18 +59,27 @@ class Gate:
         self._not_before_ns = now_ns
 
     def rebase(self, now_ns: int) -> None:
-        """Forget stamps and ids after a jump of the clock, count ages anew."""
+        """Forget stamps and ids after a jump of the clock, count ages anew.
+
+        What was decided before a reset stays refused: a leap may have been a mere pause. Only a
+        clock that went back before the reset makes its time meaningless.
+        """
         self._sources.rebase(now_ns)
-        self._last_stamp_ns = self._not_before_ns = 0
+        self._last_stamp_ns = 0
+        if now_ns < self._not_before_ns:
+            self._not_before_ns = 0
 
     def follow(self, chunk: Chunk) -> None:
         """Take note of a chunk that is played."""
         self.source = chunk.source
-        self._sources.get(chunk.source).last_id = chunk.chunk_id
+        self._source(chunk.source).last_id = chunk.chunk_id
         self._last_stamp_ns = chunk.stamp_ns
 
     def judge(self, chunk: Chunk, now_ns: int) -> Refusal | None:
         """Return why a chunk is not to be played, or None. Order: source, order, life, ages."""
+        if not chunk.source.strip():
+            text = "it names no source; fill in `source` with the name that its heartbeats carry"
+            return refuse(chunk, Reason.FOREIGN_SOURCE, text)
         if self.source and chunk.source != self.source:
             return refuse(chunk, Reason.FOREIGN_SOURCE, f"{self.source!r} is followed now")
         text = self._out_of_order(chunk)
@@ -90,8 +104,12 @@ class Gate:
             return refuse(chunk, Reason.CHUNK_STALE, text)
         return None
 
+    def _source(self, name: str) -> Source:
+        """Return what is known of a source; that of the followed one is never given up for it."""
+        return self._sources.get(name, keep=self.source)
+
     def _out_of_order(self, chunk: Chunk) -> str:
-        last_id = self._sources.get(chunk.source).last_id
+        last_id = self._source(chunk.source).last_id
         if chunk.chunk_id <= last_id:
             return f"the last chunk had id {last_id}, this one answers an earlier request"
         if chunk.stamp_ns < self._not_before_ns:
@@ -103,7 +121,7 @@ class Gate:
 
     def _lifeless(self, name: str, now_ns: int) -> str:
         """Say why a source does not count as alive, or nothing."""
-        if self._sources.get(name).exited:
+        if self._source(name).exited:
             return "its process ended and has not beaten since"
         age = self._sources.beat_age_s(name, now_ns)
         if math.isnan(age) and self._config.require_heartbeat:

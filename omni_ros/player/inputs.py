@@ -14,6 +14,10 @@ from omni_ros.robot import Robot
 
 #: More sources than this at once are a fault; the one not heard for longest is forgotten.
 _MOST_SOURCES = 16
+#: A pose is believed only if so many samples of each joint agree: one alone may be wrong.
+_LEAST_SAMPLES = 3
+#: Farther outside of the position limits than this share of its range no joint can be.
+_OUTSIDE_SHARE = 0.1
 
 
 class Measured:
@@ -30,7 +34,12 @@ class Measured:
         # from neighbouring samples would never be zero.
         self._wander = robot.player.still_speed * robot.velocity * robot.player.still_window_s
         self._still_at = np.full(n, math.nan)
-        self._still_since_ns = 0
+        # Of each joint: since when it is still, when that was last measured, and how often.
+        self._still_since_ns = np.zeros(n, dtype=np.int64)
+        self._still_seen_ns = np.zeros(n, dtype=np.int64)
+        self._agreeing = np.zeros(n, dtype=np.int64)
+        outside = _OUTSIDE_SHARE * (robot.upper - robot.lower)
+        self._lowest, self._highest = robot.lower - outside, robot.upper + outside
         self.complete = False
 
     def update(
@@ -41,22 +50,47 @@ class Measured:
         The age counts from the stamp; from reception where the stamp is 0 or in the future.
         """
         time_ns = stamp_ns if 0 < stamp_ns <= now_ns else now_ns
+        seen = np.zeros(len(self.position), dtype=bool)
         for name, position in zip(names, positions):
             index = self._index.get(name)
             if index is None or not math.isfinite(position) or time_ns < self._times_ns[index]:
                 continue
             self.position[index] = position
             self._times_ns[index] = time_ns
+            seen[index] = True
         if not self.complete:
             self.complete = bool(np.isfinite(self.position).all())
-        moved = ~(np.abs(self.position - self._still_at) <= self._wander)
-        if moved.any():
-            self._still_at[:] = self.position
-            self._still_since_ns = now_ns
+        moved = seen & ~(np.abs(self.position - self._still_at) <= self._wander)
+        self._still_at[moved] = self.position[moved]
+        self._still_since_ns[moved] = now_ns
+        self._agreeing[moved] = 0
+        self._still_seen_ns[seen] = now_ns
+        self._agreeing[seen] += 1
 
-    def still(self, now_ns: int) -> bool:
-        """True if no joint has moved for the still window."""
-        return self.complete and now_ns - self._still_since_ns >= self._window_ns
+    @property
+    def still(self) -> bool:
+        """True if samples over the still window agree that no joint has moved."""
+        return bool(
+            self.complete
+            and (self._agreeing >= _LEAST_SAMPLES).all()
+            and (self._still_seen_ns - self._still_since_ns >= self._window_ns).all()
+        )
+
+    @property
+    def impossible(self) -> bool:
+        """True if a joint is measured where it cannot be, far outside of its limits."""
+        position = self.position
+        return bool(((position < self._lowest) | (position > self._highest)).any())
+
+    @property
+    def believable(self) -> bool:
+        """True if the command may be put where the arm is measured."""
+        return self.still and not self.impossible
+
+    @property
+    def possible_position(self) -> np.ndarray:
+        """Positions (n,), drawn to the nearest where the joint can be."""
+        return np.clip(self.position, self._lowest, self._highest)
 
     def age_s(self, now_ns: int) -> float:
         """Age of the joint measured longest ago, seconds; NaN before all were measured."""
@@ -67,7 +101,8 @@ class Measured:
     def rebase(self, now_ns: int) -> None:
         """Count ages anew after a jump of the clock."""
         self._times_ns[:] = now_ns
-        self._still_since_ns = now_ns
+        self._still_since_ns[:] = self._still_seen_ns[:] = now_ns
+        self._agreeing[:] = 0
 
 
 @dataclass
@@ -85,12 +120,12 @@ class Sources:
     def __init__(self) -> None:
         self._sources: dict[str, Source] = {}
 
-    def get(self, name: str) -> Source:
-        """Return the source, new if not known."""
+    def get(self, name: str, keep: str = "") -> Source:
+        """Return the source, new if not known; forgets another one if need be, but not `keep`."""
         source = self._sources.pop(name, None) or Source()
         self._sources[name] = source  # last in order: heard most recently
         if len(self._sources) > _MOST_SOURCES:
-            del self._sources[next(iter(self._sources))]
+            del self._sources[next(known for known in self._sources if known != keep)]
         return source
 
     def beat_age_s(self, name: str, now_ns: int) -> float:

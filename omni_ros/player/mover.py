@@ -18,6 +18,8 @@ from omni_ros.robot import Robot
 
 #: Velocity output: seconds in which the estimated position is drawn to the measured one.
 _ESTIMATE_S = 0.25
+#: Forward position output: after so many missed ticks the arm stands at the last position.
+_STANDS_AFTER = 2
 
 
 class Mover:
@@ -98,9 +100,13 @@ class Mover:
         if moved.any():
             self.rest_at(np.where(moved, measured, held))
 
-    def begin(self, measured: np.ndarray, now_ns: int) -> None:
-        """Ease in from now on, from where the arm stands or will have stopped."""
-        if self.at_rest:
+    def begin(self, measured: np.ndarray | None, now_ns: int) -> None:
+        """Ease in from now on, from where the arm stands or will have stopped.
+
+        `measured` is None if no measured pose may be believed now: then the command is where
+        the arm is.
+        """
+        if self.at_rest and measured is not None:
             self.take_over(measured)
         end = self.motion.stop_p[:, -1]
         self._ramp.start(now_ns, np.zeros_like(end) if self._velocity_mode else end)
@@ -126,14 +132,17 @@ class Mover:
     def catch_up(self, missed: int, measured: np.ndarray) -> None:
         """Account for what happened since the last command.
 
-        A trajectory controller went on along the message through missed ticks. With velocity
-        output the position is an estimate, drawn to the measured one.
+        A trajectory controller went on along the message through missed ticks. Behind a
+        position controller the arm stopped at the last position: after two it stands, and starts
+        from rest. With velocity output the position is an estimate, drawn to the measured one.
         """
         limiter = self._limiter
         if missed and self._trajectories:
             for _ in range(min(missed, limiter.periods + self._lookahead)):
                 ahead = self._ahead.pop(0) if self._ahead else None
                 limiter.motion = ahead or limiter.stop(limiter.motion)
+        elif missed >= _STANDS_AFTER and not self._velocity_mode and not self.at_rest:
+            limiter.rest_at(limiter.motion.p)
         if self._velocity_mode:
             share = 1.0 if self.at_rest else min(1.0, limiter.period_s / _ESTIMATE_S)
             limiter.shift(share * (measured - limiter.motion.p))

@@ -22,6 +22,10 @@ How it decides where the message definitions leave it open:
 - At rest and without fresh joint states nothing is sent: controllers hold by themselves, and an arm
   that was switched off may come back elsewhere, where the old command would tear at it. When it is
   measured again, it is held where it is.
+- A measured pose is taken over only when samples over the still window agree on it: one wrong
+  sample must not become a step of the command. Until then nothing is sent at the start and after
+  lost joint states, and the last command goes on otherwise. A pose far outside of the position
+  limits is a fault of a sensor or of the YAML: nothing is sent, whatever agrees on it.
 - In joint_trajectory output a controller follows the last message through missed ticks, and so
   does the player's idea of where the arm is. Forward controllers stand still, and so does it.
 """
@@ -193,7 +197,7 @@ class Player:
             self.state = State.INACTIVE
             return None
         mover = self._mover
-        mover.catch_up(missed, self._measured.position)
+        mover.catch_up(missed, self._measured.possible_position)
         self._watch(now_ns)
         if self._look(now_ns):
             self._said_rest = self._leaving
@@ -233,6 +237,10 @@ class Player:
             self._waiting_for = Reason.NO_JOINT_STATE
         elif self._measured.age_s(now_ns) > self.config.joint_state_timeout_s:
             self._waiting_for = Reason.JOINT_STATE_STALE
+        elif not self._measured.still:
+            self._waiting_for = Reason.NO_JOINT_STATE
+        elif self._measured.impossible:
+            self._waiting_for = Reason.OUT_OF_LIMITS
         if self._waiting_for is not Reason.NONE:
             return False
         self._mover.rest_at(self._measured.position)
@@ -244,6 +252,8 @@ class Player:
     def _watch(self, now_ns: int) -> None:
         ages = self._ages(now_ns)
         reasons = stale(ages, self.config)
+        if self.state not in _MOVING:
+            reasons += self._doubts()
         if self.state in _MOVING:
             ended = self._mover.ended(now_ns)
             if ended:
@@ -251,17 +261,26 @@ class Player:
             if reasons:
                 self._go_stale(tuple(reasons), ages)
         elif self.state is State.HOLDING and reasons:
-            self._give_reasons(tuple(reasons), ages)
+            self._give_reasons(tuple(dict.fromkeys(reasons)), ages)
             self._was_holding = True
             self.state = State.STALE
         elif self.state is State.STALE and self._was_holding and not reasons:
             self.state = State.HOLDING
 
+    def _doubts(self) -> list[Reason]:
+        """Return why the measured pose of an arm at rest is not to be acted on, however fresh."""
+        if not self._mover.holding:
+            return []
+        if self._measured.still and self._measured.impossible:
+            return [Reason.OUT_OF_LIMITS]
+        return [Reason.JOINT_STATE_STALE] if self._blind and not self._measured.still else []
+
     def _look(self, now_ns: int) -> bool:
         """True while the arm rests unseen; once it is seen again, hold it where it is."""
         stands = self.state not in _MOVING and self._mover.holding
         was_blind = self._blind
-        self._blind = stands and self._measured.age_s(now_ns) > self.config.joint_state_timeout_s
+        aged = self._measured.age_s(now_ns) > self.config.joint_state_timeout_s
+        self._blind = stands and (aged or bool(self._doubts()))
         if was_blind and stands and not self._blind:
             self._mover.take_over(self._measured.position)
         return self._blind
@@ -286,6 +305,9 @@ class Player:
             return refusal
         if self._measured.age_s(now_ns) > self.config.joint_state_timeout_s:
             return refuse(chunk, Reason.JOINT_STATE_STALE, "joint states are too old to act on")
+        if self.state not in _MOVING and self._doubts():
+            reason = self._doubts()[0]
+            return refuse(chunk, reason, self._describe(reason, self._ages(now_ns)))
         if self._from_row_0(now_ns):
             return None
         late = now_ns - chunk.stamp_ns - len(chunk.values) * chunk.dt_ns
@@ -298,12 +320,13 @@ class Player:
 
     def _from_row_0(self, now_ns: int) -> bool:
         """True if a chunk would start at row 0: nothing played, the arm held and measured still."""
-        return self.state not in _MOVING and self.at_rest and self._measured.still(now_ns)
+        return self.state not in _MOVING and self.at_rest and self._measured.still
 
     def _accept(self, chunk: Chunk, now_ns: int) -> None:
         from_row_0 = self._from_row_0(now_ns)
         if self.state not in _MOVING:
-            self._mover.begin(self._measured.position, now_ns)
+            measured = self._measured
+            self._mover.begin(measured.position if measured.believable else None, now_ns)
             self._reasons = ()
             self._was_holding = False
             self.state = State.RAMPING_IN
@@ -323,7 +346,7 @@ class Player:
     def _give_reasons(self, reasons: tuple[Reason, ...], ages: Ages) -> None:
         # In words now: the ages that gave the reason are gone once the source is let go.
         self._reasons = reasons
-        self._words = {reason: describe(reason, ages, self.config) for reason in reasons}
+        self._words = {reason: self._describe(reason, ages) for reason in reasons}
 
     def _trip(self, reason: Reason, now_ns: int) -> None:
         self._trip_ns = now_ns
@@ -360,6 +383,7 @@ class Player:
             reasons.append(self._waiting_for)
         elif self.state is State.STALE:
             reasons += self._reasons
+            reasons += self._doubts()
         if self.trip_reason is not Reason.NONE:
             reasons.append(self.trip_reason)
         if self._stop_asked:
@@ -373,6 +397,31 @@ class Player:
                 reasons.append(Reason.OUT_OF_LIMITS)
         return tuple(r for r in dict.fromkeys(reasons) if r is not Reason.NONE)
 
+    def _describe(self, reason: Reason, ages: Ages) -> str:
+        """Say a reason in plain words, with what was measured where the joints are the reason."""
+        measured, robot = self._measured, self.robot
+        beyond = np.maximum(robot.lower - measured.position, measured.position - robot.upper)
+        outside = beyond > 0.0
+        if reason is Reason.OUT_OF_LIMITS and outside.any():
+            index = int(np.argmax(beyond / (robot.upper - robot.lower)))
+            joint = robot.joints[index]
+            more = f", and {outside.sum() - 1} more" if outside.sum() > 1 else ""
+            text = (
+                f"joint {joint.name} is measured at {measured.position[index]:.6g} {joint.unit},"
+                f" outside of the position limits {joint.lower:g} to {joint.upper:g}{more}"
+            )
+            if not measured.impossible:
+                return text
+            return f"{text}; too far to be true: check its encoder, or the robot YAML"
+        unsettled = measured.complete and not measured.still
+        fresh = not ages.joint_state > self.config.joint_state_timeout_s
+        if reason in (Reason.NO_JOINT_STATE, Reason.JOINT_STATE_STALE) and unsettled and fresh:
+            return (
+                "joint states have not agreed on a pose at rest for"
+                f" {self.config.still_window_s:g} s yet (still_window_s, still_speed)"
+            )
+        return describe(reason, ages, self.config)
+
     def status(self, now_ns: int) -> PlayerStatusData:
         """Say what the player does and why; the counters in it go on counting."""
         ages = self._ages(now_ns)
@@ -381,7 +430,7 @@ class Player:
         words = "; ".join(
             self._words[reason]
             if self.state is State.STALE and reason in self._words and reason not in fresh
-            else describe(reason, ages, self.config)
+            else self._describe(reason, ages)
             for reason in reasons
         )
         plan = self._mover.plan

@@ -31,6 +31,11 @@ def warm_up(robot: Robot, deliver: Callable[[Command], object]) -> int:
     player.activate(START_NS)
     zeros = [0.0] * len(robot.joints)
     commands = 0
+    # An arm known to stand, so that the first tick starts at any rate and still window.
+    window_ns = round(robot.player.still_window_s * 1e9)
+    for before in (window_ns, window_ns // 2, 1):
+        then = START_NS - before
+        player.on_joint_state(robot.joint_names, robot.home.tolist(), zeros, then, then)
     for index in range(TICKS):
         now = START_NS + index * period_ns
         player.on_joint_state(robot.joint_names, robot.home.tolist(), zeros, now, now)

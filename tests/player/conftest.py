@@ -62,6 +62,14 @@ class Rig:
                 self.measured = self.measured + step
         return command
 
+    def first_command(self):
+        """Tick until there is a command, for as long as joint states need to agree at most."""
+        for _ in range(round(self.robot.player.still_window_s / self.period_s) + 2):
+            command = self.tick()
+            if command is not None:
+                return command
+        raise AssertionError("no command after the still window")
+
     def run(self, seconds: float):
         """Tick for a time; returns the commands of it."""
         before = len(self.commands)
@@ -132,6 +140,9 @@ class LimitChecker:
             p0, v0, a0 = command.position - command.velocity * period, zero, zero
         else:
             p0, v0, a0 = self.last
+            if command.periods > 2 and robot.player.output == "forward_position":
+                # Two missed ticks: the controller stood at the last position meanwhile.
+                v0, a0 = 0.0 * v0, 0.0 * a0
         if command.periods > 1 and robot.player.output == "joint_trajectory":
             # Missed ticks: the controller went on along the plan that it had.
             for _ in range(command.periods - 1):

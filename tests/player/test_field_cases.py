@@ -194,6 +194,7 @@ def test_the_first_time_on_the_clock_makes_nothing_stale(make_rig):
     rig.player.activate(0)
     rig.tick(after_ns=0)
     rig.tick(after_ns=10**18)
+    rig.first_command()
     assert rig.status().state is State.HOLDING
     assert rig.status().reasons == ()
     rig.run(0.3)

@@ -71,7 +71,7 @@ def test_on_activation_the_measured_pose_is_held(make_rig):
 
 
 def test_holding_outside_of_the_limits_does_not_move_the_arm_and_says_so(make_rig):
-    pose = np.array([2.5, 0.0, 0.0, 0.0, 0.0, 0.0])
+    pose = np.array([2.2, 0.0, 0.0, 0.0, 0.0, 0.0])
     rig = make_rig(measured=pose).start()
     np.testing.assert_array_equal(rig.commands[-1].position, pose)
     assert rig.status().reasons == (Reason.OUT_OF_LIMITS,)
@@ -194,7 +194,7 @@ def test_an_arm_that_comes_back_elsewhere_is_held_there(rig):
     rig.run(0.5)
     rig.measured = rig.measured + [0.3, 0.0, 0.0, 0.0, 0.0, 0.3]
     rig.sensing = True
-    first = rig.tick()
+    first = rig.first_command()
     assert first.rebased
     np.testing.assert_array_equal(first.position[:5], rig.measured[:5])
     # The gripper goes on squeezing: a gap in the measurements must not drop what it holds.
@@ -208,7 +208,7 @@ def test_a_tripped_arm_that_comes_back_elsewhere_is_held_there(rig):
     rig.run(0.5)
     rig.measured = rig.measured - 0.2
     rig.sensing = True
-    np.testing.assert_array_equal(rig.tick().position[:5], rig.measured[:5])
+    np.testing.assert_array_equal(rig.first_command().position[:5], rig.measured[:5])
     assert rig.status().state is State.TRIPPED
 
 
@@ -345,6 +345,23 @@ def test_another_source_takes_over_once_the_first_went_stale(rig):
     assert rig.status().source == "other"
 
 
+@pytest.mark.parametrize("source", ["", " "])
+def test_a_chunk_that_names_no_source_is_refused_with_what_to_do(rig, source):
+    rig.player.on_heartbeat(source, rig.now_ns)
+    refusal = rig.sine(source=source)
+    assert refusal.reason is Reason.FOREIGN_SOURCE and "fill in `source`" in refusal.text
+
+
+def test_other_heartbeats_never_push_out_the_source_that_is_followed(rig):
+    playing(rig)
+    rig.beating = False
+    for index in range(40):
+        rig.player.on_heartbeat(f"other {index}", rig.now_ns)
+    assert rig.sine(chunk_id=1).reason is Reason.OUT_OF_ORDER
+    rig.run(0.52)
+    assert rig.status().reasons == (Reason.HEARTBEAT_LOST,)
+
+
 @pytest.mark.parametrize("chunk_id", [0, 1])
 def test_a_late_answer_to_an_earlier_request_is_dropped(rig, chunk_id):
     playing(rig)
@@ -439,6 +456,17 @@ def test_with_a_forward_controller_a_missed_tick_does_not_move_the_arm(make_rig)
     assert (step <= rig.robot.velocity * rig.period_s).all()
 
 
+@pytest.mark.parametrize("periods", [3, 5, 20, 45])
+def test_with_a_forward_controller_the_arm_starts_from_rest_after_missed_ticks(make_rig, periods):
+    rig = playing(make_rig(output="forward_position").start())
+    before = rig.commands[-1]
+    assert np.abs(before.velocity).max() > 0.1
+    command = rig.tick(after_ns=periods * rig.period_ns)
+    step = command.position - before.position
+    assert (np.abs(step) <= rig.robot.jerk * rig.period_s**3 * (1 + 1e-6)).all()
+    rig.run(0.3)
+
+
 def test_after_a_long_pause_the_arm_is_where_its_last_plan_ended(rig):
     playing(rig)
     end = rig.commands[-1].tail_position[-1]
@@ -457,6 +485,25 @@ def test_a_leap_of_the_clock_empties_the_queue_but_trips_nothing(rig):
 def test_a_leap_of_the_clock_while_holding_changes_nothing(rig):
     rig.tick(after_ns=3600 * 10**9)
     assert rig.status().state is State.HOLDING
+
+
+def reset_rig(rig):
+    rig.player.protective_stop(True, rig.now_ns)
+    rig.player.protective_stop(False, rig.now_ns)
+    rig.run(1.0)
+    assert rig.player.reset(rig.now_ns)[0]
+    return rig
+
+
+def test_a_pause_does_not_let_in_a_chunk_decided_before_a_reset(rig):
+    reset_rig(rig).tick(after_ns=1500 * 10**6)
+    assert rig.sine(rows=60, age_s=1.6).reason is Reason.OUT_OF_ORDER
+    assert rig.sine(rows=60) is None
+
+
+def test_a_clock_that_went_back_before_a_reset_does_not_lock_out_chunks(rig):
+    reset_rig(rig).tick(after_ns=-3600 * 10**9)
+    assert rig.sine(rows=60) is None
 
 
 # Velocity output
