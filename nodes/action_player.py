@@ -263,9 +263,11 @@ class ActionPlayer(LifecycleNode):
             if late_ns is None:
                 still_waits += 1
                 if still_waits >= STILL_WAITS:
-                    # In a world without time nothing can brake; what is outside of it may still move.
-                    self._last_resort()
-                    player.on_clock_jump(self._now_ns())
+                    # In a world without time nothing can brake, but a velocity may still be driving
+                    # an arm that is outside of that world.
+                    if self._robot.player.velocity_mode:
+                        self._last_resort()
+                        player.on_clock_jump(self._now_ns())
                     if stopping:
                         break
             else:
