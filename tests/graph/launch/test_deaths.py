@@ -103,18 +103,20 @@ def test_motion_resumes_through_the_ramp_without_being_asked(killed):
     assert PlayerStatus.STATE_TRIPPED not in after
 
 
-def longest_gap(commands: list) -> int:
-    """Index of the first command after the longest time without one."""
-    return max(range(1, len(commands)), key=lambda i: commands[i][0] - commands[i - 1][0])
+def longest_gap(recorded: list) -> int:
+    """Index of the first message after the longest time without one."""
+    return max(range(1, len(recorded)), key=lambda i: recorded[i][0] - recorded[i - 1][0])
 
 
 def test_an_arm_that_comes_back_in_another_pose_is_not_thrown_to_the_old_one(killed):
     if killed.name != "world":
         pytest.skip("the arm stayed where it was")
-    # The player commands nothing while the arm is not measured, and then from where it is: at
-    # home, where a new world begins, not where the old one ended.
+    # The player commands nothing while the arm is not measured, and then from where it is: where
+    # the new world begins, not where the old one ended.
     resumed = killed.commands[longest_gap(killed.commands)][1]
-    assert np.abs(np.array(resumed.points[0].positions) - ROBOT.home).max() < 0.1
+    measured = killed.joints[longest_gap(killed.joints)][1]
+    assert list(measured.name) == list(ROBOT.joint_names)
+    assert np.abs(np.array(resumed.points[0].positions) - measured.position).max() < 0.1
 
 
 @pytest.fixture(scope="module")
