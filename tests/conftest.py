@@ -1,16 +1,33 @@
 # Copyright 2026 The omni_ros authors
 # SPDX-License-Identifier: Apache-2.0
-"""Bundles of the oracle sets, each exported once a session: lowering takes its time."""
+"""For all tests: bundles of the oracle sets, each exported once, and signals as in a terminal."""
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
+# A job in the background ignores SIGINT, and what it starts inherits that: Ctrl-C could not be
+# tested there.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 ORACLES = Path(__file__).resolve().parent / "data" / "oracles"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def one_thread() -> None:
+    """Programs loaded by the tests' own process share a pool that is set once, before the first."""
+    if find_spec("executorch") is None:
+        return
+    from omni_ros.programs import set_threads
+
+    set_threads(1)
 
 
 @pytest.fixture(scope="session")
