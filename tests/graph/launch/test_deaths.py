@@ -116,7 +116,9 @@ def test_an_arm_that_comes_back_in_another_pose_is_not_thrown_to_the_old_one(kil
     resumed = killed.commands[longest_gap(killed.commands)][1]
     measured = killed.joints[longest_gap(killed.joints)][1]
     assert list(measured.name) == list(ROBOT.joint_names)
-    assert np.abs(np.array(resumed.points[0].positions) - measured.position).max() < 0.1
+    # What differs by less than the tolerance counts as sag, and is held where it was.
+    allowed = ROBOT.player.resume_tolerance * (ROBOT.upper - ROBOT.lower) + 0.05
+    assert (np.abs(np.array(resumed.points[0].positions) - measured.position) <= allowed).all()
 
 
 @pytest.fixture(scope="module")
