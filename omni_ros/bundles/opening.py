@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from omni_ros.bundles.bundle import Bundle
@@ -14,13 +15,16 @@ from omni_ros.bundles.verify import verify_files
 
 
 def open_bundle(
-    folder: str | Path, *, reserve: int = 0, trial: bool = True, timeout_s: float = 300.0
+    folder: str | Path, *, programs: Sequence[str] | None = None, reserve: int = 0,
+    trial: bool = True, timeout_s: float = 300.0,
 ) -> Bundle:
     """Verify a bundle and return it. Whatever is in the folder, this process lives.
 
     In order: the manifest, the memory it needs, the other files, then each program's first load and
     golden vector in a process that may die of it.
 
+    :param programs: those that will be loaded; None for all. Memory is checked for, and the last
+        step done with, no others.
     :param reserve: bytes of memory that shall be left over.
     :param trial: whether to do the last step; without it a file that was made to do harm, and
         signed, is loaded unseen.
@@ -31,9 +35,9 @@ def open_bundle(
     """
     root = Path(folder)
     manifest = read_manifest(root)
-    check_memory(manifest, reserve=reserve)
+    check_memory(manifest, programs=programs, reserve=reserve)
     verify_files(root, manifest)
     bundle = Bundle(root, manifest)
     if trial:
-        try_programs(bundle, timeout_s=timeout_s)
+        try_programs(bundle, programs, timeout_s=timeout_s)
     return bundle

@@ -9,6 +9,7 @@ slack, writes no core file, and dies with its parent.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from omni_ros.bundles.bundle import Bundle, load_program
@@ -16,15 +17,19 @@ from omni_ros.bundles.child import confine, run_child, telling
 from omni_ros.bundles.errors import BundleError
 from omni_ros.bundles.golden import check_golden, tolerance
 from omni_ros.bundles.manifest import read_manifest
+from omni_ros.bundles.memory import memory_of
 from omni_ros.programs import get_threads, native, set_threads
 
 #: For the interpreter, numpy, the golden vectors and one copy of a program while it is packed.
 SLACK_BYTES = 1 << 30
 
 
-def try_programs(bundle: Bundle, *, timeout_s: float = 300.0) -> dict[str, float]:
-    """Load every program of a bundle and run its golden vector, in a throw-away process.
+def try_programs(
+    bundle: Bundle, programs: Sequence[str] | None = None, *, timeout_s: float = 300.0
+) -> dict[str, float]:
+    """Load programs of a bundle and run their golden vectors, in a throw-away process.
 
+    :param programs: their names; None for all.
     :param timeout_s: after that the child is killed and the bundle refused.
     :return: for each program the largest difference from its golden vector.
     :raises BundleError: a program does not load, is not what the manifest says, answers
@@ -33,8 +38,9 @@ def try_programs(bundle: Bundle, *, timeout_s: float = 300.0) -> dict[str, float
     """
     # Found or built here, so that the child's time goes to the programs alone.
     native.library()
-    limit = bundle.manifest.memory.total + SLACK_BYTES
-    outcome = run_child(__name__, (bundle.root, limit, get_threads()), timeout_s)
+    names = tuple(bundle.manifest.programs if programs is None else programs)
+    limit = memory_of(bundle.manifest, names).total + SLACK_BYTES
+    outcome = run_child(__name__, (bundle.root, limit, get_threads(), *names), timeout_s)
     results: dict[str, float] = {}
     current = bundle.root
     for event in outcome.events:
@@ -44,7 +50,7 @@ def try_programs(bundle: Bundle, *, timeout_s: float = 300.0) -> dict[str, float
             current = bundle.root / bundle.manifest.programs[event["begin"]].file
         if "done" in event:
             results[event["done"]] = event["difference"]
-    if outcome.status == 0 and set(results) == set(bundle.manifest.programs):
+    if outcome.status == 0 and set(results) == set(names):
         return results
     raise BundleError(
         f"{current}: its first load and run {outcome.why()}; the file is damaged or not made for "
@@ -52,7 +58,7 @@ def try_programs(bundle: Bundle, *, timeout_s: float = 300.0) -> dict[str, float
     )
 
 
-def main(folder: str, limit: str, threads: str, *, parent: int) -> None:
+def main(folder: str, limit: str, threads: str, *names: str, parent: int) -> None:
     """Be the child."""
     confine(parent, int(limit))
     root = current = Path(folder)
@@ -60,7 +66,8 @@ def main(folder: str, limit: str, threads: str, *, parent: int) -> None:
         try:
             set_threads(int(threads))
             manifest = read_manifest(root)
-            for name, entry in manifest.programs.items():
+            for name in names:
+                entry = manifest.programs[name]
                 current = root / entry.file
                 tell(begin=name)
                 program = load_program(current, entry)

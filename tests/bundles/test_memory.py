@@ -39,6 +39,16 @@ def test_too_little_memory_is_refused_with_need_and_have(large, tmp_path):
         assert words in str(caught.value)
 
 
+def test_a_stage_needs_the_memory_of_its_own_program_alone(large, tmp_path):
+    root = machine(tmp_path, 4_000_000)
+    check_memory(large, programs=("action_head",), root=root)
+    head = large.programs["action_head"]
+    greedy = dataclasses.replace(head, constants_bytes=5_000_000_000)
+    larger = dataclasses.replace(large, programs={**large.programs, "action_head": greedy})
+    with pytest.raises(MemoryShortage, match="action_head of bundle .* needs 500"):
+        check_memory(larger, programs=("action_head",), root=root)
+
+
 def test_the_limit_of_the_cgroup_counts(large, tmp_path):
     root = machine(tmp_path, 7_000_000, limit=5_000_000_000, used=1_000_000_000)
     assert memory_left(root) == 4_000_000_000

@@ -43,6 +43,10 @@ def test_the_trial_reports_how_far_each_program_is_from_its_golden_vector(pristi
     assert max(results.values()) < 1e-6
 
 
+def test_a_trial_of_one_program_leaves_the_others_alone(pristine):
+    assert set(try_programs(open_bundle(pristine, trial=False), ("action_head",))) == {"action_head"}
+
+
 def test_an_unknown_program_is_refused_with_those_there_are(pristine):
     with pytest.raises(BundleError, match="no program 'decoder'; it has: vision_encoder"):
         open_bundle(pristine, trial=False).load("decoder")
