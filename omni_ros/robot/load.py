@@ -11,6 +11,7 @@ from typing import Any, Mapping
 
 from omni_ros.robot.errors import RobotConfigError, is_finite, known, shown
 from omni_ros.robot.player_config import player_config
+from omni_ros.robot.policy_config import policy_config
 from omni_ros.robot.robot import Joint, Robot
 from omni_ros.robot.units import KINDS, POLICY_UNITS, TOPIC_UNITS
 
@@ -21,7 +22,7 @@ DEFAULT_TOPICS: dict[str, Any] = {
     "forward_velocity": "forward_velocity_controller/commands",
     "cameras": {},
 }
-_ROBOT_KEYS = ("name", "base_frame", "topics", "player", "joints")
+_ROBOT_KEYS = ("name", "base_frame", "topics", "player", "policy", "joints")
 _JOINT_KEYS = (
     "name", "kind", "unit", "policy_name", "policy_unit", "position", "margin",
     "velocity", "acceleration", "jerk", "home", "normalised",
@@ -76,12 +77,14 @@ def robot_from_mapping(data: Any) -> Robot:
     for attribute in ("name", "policy_name"):
         _no_repeats([getattr(joint, attribute) for joint in joints], attribute)
     _no_permutation(joints)
+    topics, player = _topics(data.get("topics", {})), player_config(data.get("player"))
     return Robot(
         name=_word(data.get("name"), "name"),
         base_frame=_word(data.get("base_frame", "base_link"), "base_frame"),
         joints=joints,
-        topics=_topics(data.get("topics", {})),
-        player=player_config(data.get("player")),
+        topics=topics,
+        player=player,
+        policy=policy_config(data.get("policy"), cameras=topics["cameras"], player=player),
     )
 
 

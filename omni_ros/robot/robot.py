@@ -10,6 +10,7 @@ from typing import Any, Mapping
 import numpy as np
 
 from omni_ros.robot.player_config import PlayerConfig
+from omni_ros.robot.policy_config import PolicyConfig
 from omni_ros.robot.units import linear_map
 
 
@@ -42,6 +43,7 @@ class Robot:
     joints: tuple[Joint, ...]
     topics: Mapping[str, Any]
     player: PlayerConfig
+    policy: PolicyConfig | None = None  # None: not set up for a learned one
     lower: np.ndarray = field(init=False, repr=False)
     upper: np.ndarray = field(init=False, repr=False)
     margin: np.ndarray = field(init=False, repr=False)
