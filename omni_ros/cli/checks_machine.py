@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from omni_ros.cli.report import NOTE, OK, PROBLEM, Finding
 from omni_ros.telemetry import machine as facts
 from omni_ros.telemetry import realtime as rt
+from omni_ros.telemetry.hardware import Hardware, read_hardware
+from omni_ros.telemetry.placement import SEPARATE, TTS, place
 
 _MIB = 1 << 20
 _GIB = 1 << 30
@@ -106,6 +108,27 @@ def realtime() -> Iterator[Finding]:
     else:
         fact = f"{kernel or 'not preemptible'}, not PREEMPT_RT: a tick can be late by milliseconds"
         yield Finding(section, "kernel", NOTE, fact, "`omni bench player` shows by how much")
+
+
+def placement(hardware: Hardware | None = None) -> Iterator[Finding]:
+    """Yield findings on which cpus the player and the policy get.
+
+    :param hardware: a recorded profile; this machine if None.
+    """
+    section = "CPU placement"
+    hardware = read_hardware() if hardware is None else hardware
+    missing = f"; not told: {'; '.join(hardware.missing)}" if hardware.missing else ""
+    fact = f"{hardware.model}: {hardware.summary()}{missing}"
+    yield Finding(section, "hardware", OK, fact)
+
+    chosen = place(hardware, (*SEPARATE, TTS))
+    yield Finding(section, "player", OK, str(chosen.player))
+    stages = str(chosen[SEPARATE[0]])
+    yield Finding(section, "policy stages", OK, f"{stages} each, in turns")
+    yield Finding(section, "speech", OK, str(chosen[TTS]))
+    yield Finding(section, "why", OK, chosen.why)
+    for note in chosen.notes:
+        yield Finding(section, "note", NOTE, note)
 
 
 def _size(number: int) -> str:

@@ -13,9 +13,10 @@ import json
 import sys
 from collections.abc import Callable, Iterable
 from dataclasses import asdict
+from functools import partial
 
 import omni_ros
-from omni_ros.cli import checks_machine, checks_software
+from omni_ros.cli import UsageError, checks_machine, checks_software
 from omni_ros.cli.report import (
     NOTE,
     PROBLEM,
@@ -26,6 +27,8 @@ from omni_ros.cli.report import (
     wants_colour,
     write,
 )
+from omni_ros.telemetry.hardware import read_hardware
+from omni_ros.telemetry.hardware_profile import load_hardware, save_hardware
 from omni_ros.telemetry.provenance import provenance
 
 Check = Callable[[], Iterable[Finding]]
@@ -34,6 +37,7 @@ CHECKS: tuple[Check, ...] = (
     checks_software.ros,
     checks_software.python,
     checks_machine.machine,
+    checks_machine.placement,
     checks_machine.realtime,
     checks_software.backends,
     checks_software.world,
@@ -44,12 +48,27 @@ CHECKS: tuple[Check, ...] = (
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `omni doctor`."""
     parser.add_argument("--json", action="store_true", help="print the findings as JSON")
+    profile = parser.add_mutually_exclusive_group()
+    profile.add_argument("--record-hardware", metavar="FILE",
+                         help="write what placement reads from this machine to a profile, no more")
+    profile.add_argument("--hardware", metavar="FILE",
+                         help="show only the CPU placement, for the machine of a recorded profile")
     parser.epilog = "Exit status 1 if there is a problem: something that is there but broken."
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the findings; return 1 if there is a problem among them."""
-    findings = examine(CHECKS)
+    if arguments.record_hardware:
+        try:
+            save_hardware(read_hardware(), arguments.record_hardware)
+        except OSError as error:
+            raise UsageError(f"{arguments.record_hardware}: {error.strerror}") from error
+        write(f"recorded: {arguments.record_hardware}")
+        return 0
+    checks = CHECKS
+    if arguments.hardware:
+        checks = (partial(checks_machine.placement, load_hardware(arguments.hardware)),)
+    findings = examine(checks)
     problems = sum(finding.mark == PROBLEM for finding in findings)
     notes = sum(finding.mark == NOTE for finding in findings)
     if arguments.json:

@@ -52,7 +52,8 @@ def read_text(path: Path) -> str | None:
         return None
 
 
-def _read_number(path: Path) -> int | None:
+def read_number(path: Path) -> int | None:
+    """Return the integer that a file holds, or None if it holds none or cannot be read."""
     text = read_text(path)
     try:
         return None if text is None else int(text)
@@ -62,9 +63,9 @@ def _read_number(path: Path) -> int | None:
 
 def cpu_model(root: Path = SYSTEM_ROOT) -> str:
     """Return the name of the CPU, or of the board where the kernel names only the board."""
-    fields = dict(_fields(read_text(root / "proc/cpuinfo")))
+    facts = dict(fields(read_text(root / "proc/cpuinfo")))
     board = read_text(root / "proc/device-tree/model")
-    for name in (fields.get("model name"), fields.get("Model"), board, fields.get("Hardware")):
+    for name in (facts.get("model name"), facts.get("Model"), board, facts.get("Hardware")):
         if name:
             return name
     return platform.machine() or "unknown"
@@ -72,8 +73,8 @@ def cpu_model(root: Path = SYSTEM_ROOT) -> str:
 
 def cpu_features(root: Path = SYSTEM_ROOT) -> list[str]:
     """Return the features of note that the CPU reports, in the order of FEATURES."""
-    fields = dict(_fields(read_text(root / "proc/cpuinfo")))
-    words = (fields.get("flags") or fields.get("Features") or "").split()
+    facts = dict(fields(read_text(root / "proc/cpuinfo")))
+    words = (facts.get("flags") or facts.get("Features") or "").split()
     return list(dict.fromkeys(name for word, name in FEATURES.items() if word in words))
 
 
@@ -91,13 +92,13 @@ def cgroup_cpus(root: Path = SYSTEM_ROOT) -> float | None:
     A limit holds for all that lies below it, so the smallest on the way to the root counts.
     """
     quotas = []
-    for folder in _cgroup_folders("", root):
+    for folder in cgroup_folders("", root):
         words = (read_text(folder / "cpu.max") or "").split()
         if len(words) == 2 and words[0].isdigit() and words[1].isdigit() and int(words[1]) > 0:
             quotas.append(int(words[0]) / int(words[1]))
-    for folder in _cgroup_folders("cpu", root):
-        quota = _read_number(folder / "cpu.cfs_quota_us")
-        period = _read_number(folder / "cpu.cfs_period_us")
+    for folder in cgroup_folders("cpu", root):
+        quota = read_number(folder / "cpu.cfs_quota_us")
+        period = read_number(folder / "cpu.cfs_period_us")
         if quota is not None and quota > 0 and period:
             quotas.append(quota / period)
     return min(quotas, default=None)
@@ -116,9 +117,9 @@ def memory(root: Path = SYSTEM_ROOT) -> dict[str, int | None]:
     `available` is what is left to this process: the kernel's estimate, or what its cgroup still
     allows if that is less.
     """
-    fields = dict(_fields(read_text(root / "proc/meminfo")))
-    total = _kilobytes(fields.get("MemTotal"))
-    available = _kilobytes(fields.get("MemAvailable"))
+    facts = dict(fields(read_text(root / "proc/meminfo")))
+    total = _kilobytes(facts.get("MemTotal"))
+    available = _kilobytes(facts.get("MemAvailable"))
     limits = list(_memory_limits(root))
     left = [limit - used for limit, used in limits]
     if left:
@@ -133,12 +134,12 @@ def _memory_limits(root: Path) -> Iterator[tuple[int, int]]:
         ("", "memory.max", "memory.current", "inactive_file"),
         ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
     ):
-        for folder in _cgroup_folders(controller, root):
-            limit = _read_number(folder / limit_file)
+        for folder in cgroup_folders(controller, root):
+            limit = read_number(folder / limit_file)
             if limit is not None and limit < _NO_LIMIT:
                 # What was read from files and not used since is given back before anyone is refused.
                 cached = _counter(folder / "memory.stat", cache_field)
-                yield limit, max((_read_number(folder / usage_file) or 0) - cached, 0)
+                yield limit, max((read_number(folder / usage_file) or 0) - cached, 0)
 
 
 def _counter(path: Path, name: str) -> int:
@@ -150,7 +151,7 @@ def _counter(path: Path, name: str) -> int:
     return 0
 
 
-def _cgroup_folders(controller: str, root: Path) -> Iterator[Path]:
+def cgroup_folders(controller: str, root: Path) -> Iterator[Path]:
     """Yield the folders of this process's cgroup of a controller, from its own up to the root.
 
     :param controller: the name of a v1 controller, "" for the v2 hierarchy.
@@ -165,7 +166,8 @@ def _cgroup_folders(controller: str, root: Path) -> Iterator[Path]:
         if controller:
             mounts = [root / "sys/fs/cgroup" / name for name in (parts[1], controller)]
         else:
-            mounts = [root / "sys/fs/cgroup", root / "sys/fs/cgroup/unified"]
+            # Beside v1 hierarchies the v2 one has a folder of its own.
+            mounts = [root / "sys/fs/cgroup/unified", root / "sys/fs/cgroup"]
         base = next((mount for mount in mounts if mount.is_dir()), None)
         if base is None:
             continue
@@ -215,7 +217,7 @@ def load_average() -> tuple[float, float, float] | None:
         return None
 
 
-def _fields(text: str | None) -> Iterator[tuple[str, str]]:
+def fields(text: str | None) -> Iterator[tuple[str, str]]:
     """Yield `key: value` lines, last one first, so that in a dict the first one wins."""
     for line in reversed((text or "").splitlines()):
         key, colon, value = line.partition(":")

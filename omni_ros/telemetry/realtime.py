@@ -149,6 +149,20 @@ def set_fifo(priority: int = DEFAULT_PRIORITY) -> Answer:
     return Answer(asked, True, "granted")
 
 
+def set_nice(nice: int) -> Answer:
+    """Set the priority of the calling thread, and of those it starts from now on, from -20 to 19."""
+    asked = f"nice {nice}"
+    try:
+        os.setpriority(os.PRIO_PROCESS, 0, nice)  # on Linux 0 is the thread, not the process
+    except (OSError, OverflowError, TypeError, AttributeError) as error:
+        advice = "only root and holders of CAP_SYS_NICE may go below what a thread has"
+        return Answer(asked, False, f"refused: {error}; {advice}")
+    got = os.getpriority(os.PRIO_PROCESS, 0)
+    if got != nice:
+        return Answer(asked, False, f"granted only in part: nice {got}")
+    return Answer(asked, True, "granted")
+
+
 def lock_memory() -> Answer:
     """Lock this process's pages into memory. Call it after warm-up, when all is allocated.
 

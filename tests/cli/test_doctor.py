@@ -9,12 +9,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from omni_ros.cli import checks_machine, checks_software, doctor
+from omni_ros.cli import UsageError, checks_machine, checks_software, doctor
 from omni_ros.cli.children import Outcome
 from omni_ros.cli.report import NOTE, OK, PROBLEM, Finding
 
-ARGUMENTS = SimpleNamespace(json=False)
-JSON = SimpleNamespace(json=True)
+ARGUMENTS = SimpleNamespace(json=False, record_hardware=None, hardware=None)
+JSON = SimpleNamespace(json=True, record_hardware=None, hardware=None)
 
 
 @pytest.fixture
@@ -219,3 +219,25 @@ def test_the_whole_report_fits_80_columns_on_this_machine(monkeypatch, capsys):
     assert not too_wide and "\x1b[" not in out
     for section in ("ROS 2", "Python", "Machine", "Inference backends", "Audio"):
         assert section in out.splitlines()
+
+
+def test_the_placement_of_this_machine_is_shown_with_its_reason():
+    found = by_subject(checks_machine.placement())
+    assert "thread" in found["policy stages"].fact and "core" in found["why"].fact
+    assert found["hardware"].mark == OK
+
+
+def test_the_hardware_can_be_recorded_and_its_placement_shown_elsewhere(tmp_path, capsys):
+    profile = tmp_path / "profile.yaml"
+    assert doctor.run(SimpleNamespace(json=False, record_hardware=profile, hardware=None)) == 0
+    assert str(profile) in capsys.readouterr().out
+    assert doctor.run(SimpleNamespace(json=False, record_hardware=None, hardware=profile)) == 0
+    shown = capsys.readouterr().out
+    assert "CPU placement" in shown and "not of this machine" in " ".join(shown.split())
+    assert "/dev/shm" not in shown
+
+
+def test_a_profile_that_cannot_be_written_is_a_usage_error_with_the_reason(tmp_path):
+    arguments = SimpleNamespace(json=False, record_hardware=tmp_path / "no/x.yaml", hardware=None)
+    with pytest.raises(UsageError, match="No such file"):
+        doctor.run(arguments)

@@ -146,3 +146,14 @@ def test_without_a_cgroup_limit_the_kernels_estimate_counts(tree):
 
 def test_the_distribution_is_named_as_it_names_itself(tree):
     assert machine.operating_system(tree({"etc/os-release": 'ID=x\nPRETTY_NAME="X 1"\n'})) == "X 1"
+
+
+def test_beside_old_hierarchies_the_new_one_is_read_from_its_own_folder(tree):
+    root = tree(
+        {
+            "proc/self/cgroup": "1:cpu:/\n0::/x\n",
+            "sys/fs/cgroup/cpu/cpu.cfs_quota_us": "-1",
+            "sys/fs/cgroup/unified/x/cpu.max": "150000 100000",
+        }
+    )
+    assert machine.cgroup_cpus(root) == 1.5

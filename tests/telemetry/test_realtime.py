@@ -120,3 +120,32 @@ def test_an_answer_reads_as_question_and_answer():
     assert str(realtime.Answer("SCHED_FIFO priority 50", True, "granted")) == (
         "SCHED_FIFO priority 50: granted"
     )
+
+
+def test_a_lowered_priority_holds_for_the_thread_that_asked_and_those_it_starts():
+    text = in_child(
+        "import os, threading\n"
+        "nice = lambda: os.getpriority(os.PRIO_PROCESS, 0)\n"
+        "before, seen = nice(), []\n"
+        "def work():\n"
+        "    answer = realtime.set_nice(before + 3)\n"
+        "    child = threading.Thread(target=lambda: seen.append(nice()))\n"
+        "    child.start(); child.join()\n"
+        "    seen.append(answer.granted)\n"
+        "thread = threading.Thread(target=work)\n"
+        "thread.start(); thread.join()\n"
+        "print(seen == [before + 3, True], nice() == before)"
+    )
+    assert text == "True True"
+
+
+def test_a_raised_priority_without_the_privilege_is_refused_with_who_may():
+    text = in_child(
+        "import os, resource\n"
+        "resource.setrlimit(resource.RLIMIT_NICE, (0, 0))\n"
+        "if os.getuid() == 0: os.setuid(65534)\n"
+        "answer = realtime.set_nice(-5)\n"
+        "print(answer.granted, '|', answer)"
+    )
+    granted, _, answer = text.partition(" | ")
+    assert granted == "False" and "refused" in answer and "CAP_SYS_NICE" in answer
