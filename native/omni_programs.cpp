@@ -147,6 +147,15 @@ int omni_bind_output(
   return guarded(error, capacity, [&] { program->bind_output(index, data, bytes); });
 }
 
+int omni_point(
+    omni_program* program,
+    const omni_pointers* inputs,
+    const omni_pointers* outputs,
+    char* error,
+    size_t capacity) {
+  return guarded(error, capacity, [&] { program->point(*inputs, *outputs); });
+}
+
 int omni_run(omni_program* program, int64_t* nanoseconds, char* error, size_t capacity) {
   return guarded(error, capacity, [&] { *nanoseconds = program->run(); });
 }

@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #define OMNI_API __attribute__((visibility("default")))
-#define OMNI_ABI 1
+#define OMNI_ABI 2
 #define OMNI_MAX_RANK 8
 
 #ifdef __cplusplus
@@ -71,6 +71,20 @@ OMNI_API int omni_bind_output(
     size_t index,
     void* data,
     uint64_t bytes,
+    char* error,
+    size_t capacity);
+
+// Both for many tensors in one call, as quick as can be: for memory that omni_bind_input or
+// omni_bind_output took before for the same tensor, and that is still there. Only indices are checked.
+typedef struct {
+  size_t count;
+  const uint32_t* indices;
+  void* const* data;
+} omni_pointers;
+OMNI_API int omni_point(
+    omni_program* program,
+    const omni_pointers* inputs,
+    const omni_pointers* outputs,
     char* error,
     size_t capacity);
 

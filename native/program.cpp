@@ -206,6 +206,11 @@ void omni_program::bind_input(size_t index, void* data, uint64_t bytes) {
         "allocate it with omni_ros.programs.zeros",
         index, kReadAhead));
   }
+  point_input(index, data);
+}
+
+void omni_program::point_input(size_t index, void* data) {
+  Slot& slot = inputs[index];
   TensorImpl impl(slot.dtype, static_cast<ssize_t>(slot.sizes.size()), slot.sizes.data(), data,
                   slot.order.data(), slot.strides.data());
   check(method->set_input(runtime::EValue(Tensor(&impl)), index), "input refused");
@@ -220,6 +225,25 @@ void omni_program::bind_output(size_t index, void* data, uint64_t bytes) {
   check_room(slot, index, "output", data, bytes);
   check(method->set_output_data_ptr(data, bytes, index), "output refused");
   slot.data = data;
+  check_outputs();
+}
+
+void omni_program::point(const omni_pointers& to_inputs, const omni_pointers& to_outputs) {
+  for (size_t i = 0; i < to_inputs.count; ++i) {
+    if (to_inputs.indices[i] >= inputs.size()) {
+      throw Failure(format("input %u of %zu", to_inputs.indices[i], inputs.size()));
+    }
+    point_input(to_inputs.indices[i], to_inputs.data[i]);
+  }
+  for (size_t i = 0; i < to_outputs.count; ++i) {
+    const uint32_t index = to_outputs.indices[i];
+    if (index >= outputs.size()) {
+      throw Failure(format("output %u of %zu", index, outputs.size()));
+    }
+    check(method->set_output_data_ptr(to_outputs.data[i], outputs[index].spec.bytes, index),
+          "output refused");
+    outputs[index].data = to_outputs.data[i];
+  }
   check_outputs();
 }
 

@@ -61,6 +61,8 @@ struct omni_program {
   void reserve_arenas(const executorch::runtime::MethodMeta& meta);
   void bind_input(size_t index, void* data, uint64_t bytes);
   void bind_output(size_t index, void* data, uint64_t bytes);
+  void point(const omni_pointers& to_inputs, const omni_pointers& to_outputs);
+  void point_input(size_t index, void* data);
   void check_outputs();
   int64_t run();
 };

@@ -3,17 +3,20 @@
 """SmolVLA's three programs, each with the host's part around it.
 
 Each stage can live in a process of its own: it loads one program of a bundle and binds all its
-inputs once. What goes from one to the next (image tokens, keys and values) is written where the
-next one reads it; `FusionBackbone.images` and `ActionHead.keys_values` may be shared memory.
+inputs. What goes from one to the next (image tokens, keys and values) is written where the
+next one reads it, which may be the slots of a ring in shared memory, another one each time
+(`bind_...`): binding arrays that were bound before takes microseconds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
 from ..bundles import Bundle, BundleError
+from ..programs import zeros
+from ..programs.binding import BindingCache
 from .bundle_parts import bind_zeros, check_family, normaliser, prefix_layout
 from .embeddings import TokenTable
 from .flow import FlowSampler, Guide, time_embedding
@@ -42,6 +45,9 @@ class VisionEncoder:
         self.program = bundle.load("vision_encoder")
         #: f32 [3, height, width], what the program reads.
         self.pixels = bind_zeros(self.program, "pixels")
+        self._output = self.program.outputs[0].name
+        self._own = self.program.output(0)
+        self._bindings = BindingCache(self.program, outputs=[self._output])
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -62,11 +68,17 @@ class VisionEncoder:
     def run(self, out: np.ndarray | None = None) -> float:
         """Encode :attr:`pixels`; return seconds.
 
-        :param out: f32 of :attr:`shape`, where to write from now on; from `programs.zeros`.
+        :param out: f32 of :attr:`shape`, where to write from now on; from `programs.zeros` or in
+            the slot of a ring.
         """
-        if out is not None and self.program.output(0) is not out:
-            self.program.bind_output(0, out)
+        if out is not None:
+            self._bindings.bind({self._output: out})
         return self.program.run()
+
+    def release(self) -> None:
+        """Write to memory of its own again, and forget all other."""
+        self._bindings.forget()
+        self._bindings.bind({self._output: self._own})
 
     def encode(self, image: np.ndarray, *, camera: str = "") -> np.ndarray:
         """Return the tokens of a picture; the program's own array, which the next call overwrites.
@@ -83,8 +95,7 @@ class FusionBackbone:
 
     def __init__(self, bundle: Bundle, images: Sequence[np.ndarray] | None = None) -> None:
         """
-        :param images: the image tokens of each slot, f32 [image tokens, width], kept and read at
-            every run; without them, arrays of its own.
+        :param images: for :meth:`bind_images`; without them, arrays of its own.
         :raises BundleError: the program does not load, or is of another family.
         :raises ValueError: an array does not fit.
         """
@@ -108,16 +119,10 @@ class FusionBackbone:
             self.layout.length, manifest.dimensions.head_dim, base=manifest.prefix.rope_base
         )
         self.program = bundle.load("fusion_backbone")
-        slots = [f"image_{slot}" for slot in range(self.layout.slots)]
-        if images is not None:
-            if len(images) != len(slots):
-                raise ValueError(f"{len(images)} arrays of image tokens; expected {len(slots)}")
-            for name, array in zip(slots, images, strict=True):
-                self.program.bind(name, array)
+        self._slots = [f"image_{slot}" for slot in range(self.layout.slots)]
+        self._own_images = tuple(bind_zeros(self.program, name) for name in self._slots)
         #: Image tokens of each slot, what the program reads.
-        self.images = tuple(images) if images is not None else tuple(
-            bind_zeros(self.program, name) for name in slots
-        )
+        self.images = self._own_images
         self._language, self.state, self.valid, self._cos, self._sin = (
             bind_zeros(self.program, name) for name in ("language", "state", "valid", "cos", "sin")
         )
@@ -125,6 +130,11 @@ class FusionBackbone:
         self.keys_values = {
             spec.name: self.program.output(spec.name) for spec in self.program.outputs
         }
+        self._own_outputs = self.keys_values
+        self._inputs = BindingCache(self.program, inputs=self._slots)
+        self._outputs = BindingCache(self.program, outputs=list(self.keys_values))
+        if images is not None:
+            self.bind_images(images)
         self._prompt: str | None = None
         self._layout_of: tuple[int, bytes] | None = None
         #: The prompt in use.
@@ -167,9 +177,44 @@ class FusionBackbone:
         kinds = slot_kinds(present, empty=self._empty, slots=self.layout.slots)
         np.copyto(self.valid, self.layout.valid(kinds, self.tokens.mask))
         self._rope.pick(prefix_positions(self.valid), self._cos, self._sin)
-        for image in self.images[present:]:
+        for image in self._own_images[present:]:
             image.fill(0.0)  # masked, yet always the same
+        if any(image is not own for image, own in
+               zip(self.images[present:], self._own_images[present:], strict=True)):
+            self.bind_images(self.images[:present])
         self._layout_of = key
+
+    def bind_images(self, images: Sequence[np.ndarray]) -> None:
+        """Read image tokens from other arrays from now on, without a copy.
+
+        :param images: f32 [image tokens, width] of each camera that is present, in the order of the
+            slots; the slots behind them have arrays of its own.
+        :raises ValueError: more than there are slots. :raises ProgramError: one does not fit.
+        """
+        if len(images) > len(self._slots):
+            raise ValueError(
+                f"{len(images)} arrays of image tokens; expected at most {len(self._slots)}"
+            )
+        images = (*images, *self._own_images[len(images):])
+        self._inputs.bind(dict(zip(self._slots, images, strict=True)))
+        self.images = images
+
+    def bind_outputs(self, keys_values: Mapping[str, np.ndarray]) -> None:
+        """Write keys and values to other arrays from now on, without a copy.
+
+        :param keys_values: of all names in :attr:`keys_values`; others are passed over.
+        :raises ValueError: one is missing. :raises ProgramError: one does not fit.
+        """
+        _check_names(keys_values, self._own_outputs, "the backbone writes")
+        self._outputs.bind(keys_values)
+        self.keys_values = {name: keys_values[name] for name in self._own_outputs}
+
+    def release(self) -> None:
+        """Read and write memory of its own again, and forget all other."""
+        self._inputs.forget()
+        self._outputs.forget()
+        self.bind_images(())
+        self.bind_outputs(self._own_outputs)
 
     def run(self) -> float:
         """Compute keys and values; return seconds."""
@@ -179,9 +224,9 @@ class FusionBackbone:
 class ActionHead:
     """Keys and values, and noise, to actions: one run of the program a step."""
 
-    def __init__(self, bundle: Bundle, keys_values: Mapping[str, np.ndarray]) -> None:
+    def __init__(self, bundle: Bundle, keys_values: Mapping[str, np.ndarray] | None = None) -> None:
         """
-        :param keys_values: what :attr:`FusionBackbone.keys_values` has, read where it lies.
+        :param keys_values: for :meth:`bind_prefix`; without them, arrays of its own.
         :raises BundleError: the program does not load, or is of another family.
         :raises ValueError: an array is missing or does not fit.
         """
@@ -211,15 +256,13 @@ class ActionHead:
             bind_zeros(self.program, name) for name in ("noisy", "time", "valid", "cos", "sin")
         )
         bound = {"noisy", "time", "valid", "cos", "sin"}
-        wanted = [spec.name for spec in self.program.inputs if spec.name not in bound]
-        missing = [name for name in wanted if name not in keys_values]
-        if missing:
-            raise ValueError(
-                f"keys and values given: {', '.join(keys_values) or 'none'}; the action head reads "
-                f"{', '.join(wanted)}: {', '.join(missing)} missing"
-            )
-        for name in wanted:
-            self.program.bind(name, keys_values[name])
+        self._wanted = tuple(s.name for s in self.program.inputs if s.name not in bound)
+        self._bindings = BindingCache(self.program, inputs=self._wanted)
+        self._own: dict[str, np.ndarray] | None = None
+        if keys_values is None:
+            self.release()
+        else:
+            self.bind_prefix(keys_values)
         self._velocity = self.program.output("velocity")
         #: Seconds of each step of the last call.
         self.seconds = np.zeros(flow.steps)
@@ -233,6 +276,23 @@ class ActionHead:
     def shape(self) -> tuple[int, int]:
         """Shape of noise and padded actions, [chunk, padded action]."""
         return self._noisy.shape
+
+    def bind_prefix(self, keys_values: Mapping[str, np.ndarray]) -> None:
+        """Read keys and values from other arrays from now on, without a copy.
+
+        :param keys_values: what :attr:`FusionBackbone.keys_values` has; other names are passed over.
+        :raises ValueError: one is missing. :raises ProgramError: one does not fit.
+        """
+        _check_names(keys_values, self._wanted, "the action head reads")
+        self._bindings.bind(keys_values)
+
+    def release(self) -> None:
+        """Read memory of its own, and forget all other."""
+        if self._own is None:
+            self._own = {s.name: zeros(s.shape, s.dtype) for s in self.program.inputs
+                         if s.name in self._wanted}
+        self._bindings.forget()
+        self._bindings.bind(self._own)
 
     def set_valid(self, valid: np.ndarray) -> None:
         """Say which tokens of the prefix count: f32 [prefix], :attr:`FusionBackbone.valid`."""
@@ -257,3 +317,12 @@ class ActionHead:
         np.copyto(self._time, self._times[step:step + 1])
         self.seconds[step] = self.program.run()
         return self._velocity
+
+
+def _check_names(given: Mapping[str, np.ndarray], wanted: Iterable[str], who: str) -> None:
+    missing = [name for name in wanted if name not in given]
+    if missing:
+        raise ValueError(
+            f"keys and values given: {', '.join(given) or 'none'}; {who} {', '.join(wanted)}: "
+            f"{', '.join(missing)} missing"
+        )

@@ -17,7 +17,7 @@ from pathlib import Path
 from omni_ros.programs.errors import NativeLibraryError, ProgramError
 from omni_ros.programs.wheel import LIBRARY, Wheel, find_wheel
 
-ABI = 1
+ABI = 2
 MAX_RANK = 8
 ERROR_BYTES = 2048
 
@@ -30,6 +30,16 @@ class NativeTensor(ctypes.Structure):
         ("rank", ctypes.c_int32),
         ("sizes", ctypes.c_int64 * MAX_RANK),
         ("bytes", ctypes.c_uint64),
+    )
+
+
+class NativePointers(ctypes.Structure):
+    """`omni_pointers` of the header."""
+
+    _fields_ = (
+        ("count", ctypes.c_size_t),
+        ("indices", ctypes.POINTER(ctypes.c_uint32)),
+        ("data", ctypes.POINTER(ctypes.c_void_p)),
     )
 
 
@@ -59,6 +69,10 @@ _SIGNATURES = {
     "omni_backend": (ctypes.c_char_p, (_HANDLE, ctypes.c_size_t)),
     "omni_bind_input": (ctypes.c_int, _BIND),
     "omni_bind_output": (ctypes.c_int, _BIND),
+    "omni_point": (
+        ctypes.c_int,
+        (_HANDLE, ctypes.POINTER(NativePointers), ctypes.POINTER(NativePointers), *_ERROR),
+    ),
     "omni_run": (ctypes.c_int, (_HANDLE, ctypes.POINTER(ctypes.c_int64), *_ERROR)),
 }
 
