@@ -22,22 +22,34 @@ from omni_ros.robot.files import robot_file
 LARGEST_SEED = 2**63 - 1
 #: Seconds before a dead node is started again: time for its endpoints to be given up.
 RESPAWN_DELAY_S = 1.0
+#: Stages of a policy, in the order of the data.
+STAGES = ["vision_encoder", "fusion_backbone", "action_head"]
 
 ARGUMENTS = {
     "robot": ("tabletop", "robot YAML: a path, or a name in the package's config/robots"),
     "world": ("true", "start the simulated table-top (false: a real robot's drivers are running)"),
-    "policy": ("scripted", "where chunks come from: 'scripted' (traces a path) or 'none' (you "
-                           "publish action_chunk and heartbeat yourself)"),
+    "policy": ("scripted", "where chunks come from: 'bundle' (a learned policy), 'scripted' (traces a "
+                           "path) or 'none' (you publish action_chunk and heartbeat yourself)"),
+    "bundle": ("tabletop", "bundle of the policy: a path, or the name of an installed one"),
+    "instruction": ("", "sentence to begin with; publish others on the topic 'instruction'"),
+    "composition": ("single", "stages of the policy in one process ('single') or each in its own "
+                              "('separate')"),
+    "transport": ("auto", "tensors between stages: 'auto' (shared memory on one machine) or 'inline' "
+                          "(always in the message)"),
+    "placement": ("", "YAML file with what to place otherwise: cpus and threads of each stage"),
     "path": ("circle", "path of the scripted policy: 'circle' (table-top) or 'wave' (any robot)"),
     "namespace": ("", "namespace of all nodes and topics"),
     "dry_run": ("false", "do everything but send commands"),
     "use_sim_time": ("false", "take the time from /clock (with world: the world publishes it)"),
     "seed": ("0", "seed of the world's first episode"),
+    "appearance": ("plain", "how the world looks: 'plain' or 'varied' (light, colours, camera)"),
     "respawn": ("true", "start nodes that die again"),
     "log_level": ("info", "debug, info, warn or error"),
 }
 CHOICES = {
-    "world": ["true", "false"], "policy": ["scripted", "none"], "dry_run": ["true", "false"],
+    "world": ["true", "false"], "policy": ["bundle", "scripted", "none"],
+    "dry_run": ["true", "false"], "composition": ["single", "separate"],
+    "transport": ["auto", "inline"], "appearance": ["plain", "varied"],
     "use_sim_time": ["true", "false"], "respawn": ["true", "false"], "path": ["circle", "wave"],
     "log_level": ["debug", "info", "warn", "error"],
 }
@@ -63,14 +75,18 @@ def make_nodes(context):
     common = {"robot": text(value["robot"]), "use_sim_time": flag["use_sim_time"]}
     managed = []
 
-    def node(name, parameters, order=True):
+    def node(name, parameters, order=True, names=None):
+        """One process; `names`: of its nodes, where they are several with names of their own."""
         if order:
-            managed.append(name)
+            managed.extend(names or [name])
         return Node(
-            package="omni_ros", executable=name, name=name, namespace=value["namespace"],
+            package="omni_ros", executable=name, name=None if names else name,
+            namespace=value["namespace"],
             parameters=[parameters], output="screen", emulate_tty=False,
             respawn=flag["respawn"], respawn_delay=RESPAWN_DELAY_S,
-            arguments=["--ros-args", "--log-level", f"{name}:={value['log_level']}"],
+            arguments=["--ros-args", *(
+                word for one in names or [name]
+                for word in ("--log-level", f"{one}:={value['log_level']}"))],
             # A launch that is killed must not leave a player behind for the next one to meet.
             additional_env={"OMNI_ROS_LAUNCHER": str(os.getpid())},
         )
@@ -82,10 +98,19 @@ def make_nodes(context):
             "use_sim_time": False, "publish_clock": flag["use_sim_time"],
             "seed": int(value["seed"]),
             "controller": robot.player.output,
+            "appearance": value["appearance"],
         }))
     nodes.append(node("action_player", {**common, "dry_run": flag["dry_run"]}))
     if value["policy"] == "scripted":
         nodes.append(node("scripted_policy", {**common, "path": text(value["path"])}))
+    if value["policy"] == "bundle":
+        stage = {**common, "bundle": text(value["bundle"]), "transport": value["transport"],
+                 "placement": text(value["placement"])}
+        first = {**stage, "instruction": text(value["instruction"])}
+        if value["composition"] == "single":
+            nodes.append(node("policy_stages", first, names=STAGES))
+        else:
+            nodes += [node(name, first if name == STAGES[0] else stage) for name in STAGES]
     nodes.append(node("lifecycle_manager", {
         "node_names": list(managed), "use_sim_time": False}, order=False))
     return nodes

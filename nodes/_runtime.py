@@ -15,7 +15,7 @@ import signal
 import sys
 import threading
 import traceback
-from typing import Callable
+from typing import Any, Callable, Sequence
 
 import rclpy
 from lifecycle_msgs.msg import State
@@ -31,10 +31,11 @@ LAUNCHER = "OMNI_ROS_LAUNCHER"
 PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
-def spin_until_signal(node, stop: threading.Event) -> None:
-    """Spin the node's callbacks in this thread until `stop` is set."""
+def spin_until_signal(nodes: Sequence, stop: threading.Event) -> None:
+    """Spin the nodes' callbacks in this thread until `stop` is set."""
     executor = SingleThreadedExecutor()
-    executor.add_node(node)
+    for node in nodes:
+        executor.add_node(node)
     try:
         while not stop.is_set() and rclpy.ok():
             try:
@@ -42,11 +43,12 @@ def spin_until_signal(node, stop: threading.Event) -> None:
             except RCLError as error:
                 # A lifecycle request that does not fit the state raises in rclpy; it must not be
                 # possible to end a node by asking it for something.
-                node.get_logger().error(f"a request was refused: {error}")
+                nodes[0].get_logger().error(f"a request was refused: {error}")
     except ExternalShutdownException:
         pass
     finally:
-        executor.remove_node(node)
+        for node in nodes:
+            executor.remove_node(node)
         executor.shutdown()
 
 
@@ -77,10 +79,12 @@ def end_with_launcher(stop: threading.Event) -> None:
         stop.set()  # it ended before the kernel was asked
 
 
-def run(make_node: Callable[[], LifecycleNode], argv: list | None = None) -> int:
-    """Run one node to its orderly end; exit status 0 after SIGINT or SIGTERM, 1 after an error.
+def run(make: Callable[[], Any], argv: list | None = None) -> int:
+    """Run nodes to their orderly end; exit status 0 after SIGINT or SIGTERM, 1 after an error.
 
-    A node may end itself: it sets its `exit_status`, then `stop_requested`. Further signals while
+    :param make: makes a node, or a list of them, which are wound down from the first to the last.
+
+    A node may end the process: it sets its `exit_status`, then `stop_requested`. Further signals while
     the node winds down are ignored: it is stopping already.
     """
     stop = threading.Event()
@@ -89,25 +93,27 @@ def run(make_node: Callable[[], LifecycleNode], argv: list | None = None) -> int
     end_with_launcher(stop)
     rclpy.init(args=argv if argv is not None else sys.argv,
                signal_handler_options=SignalHandlerOptions.NO)
-    node = None
+    nodes: list = []
     status = 0
     try:
-        node = make_node()
-        node.stop_requested = stop
-        spin_until_signal(node, stop)
-        status = getattr(node, "exit_status", 0)
+        made = make()
+        nodes = made if isinstance(made, list) else [made]
+        for node in nodes:
+            node.stop_requested = stop
+        spin_until_signal(nodes, stop)
+        status = max(getattr(node, "exit_status", 0) for node in nodes)
     except Exception:  # noqa: BLE001 - the last place where it can be shown
         traceback.print_exc()
         status = 1
     finally:
-        try:
-            if node is not None:
+        for node in nodes:
+            try:
                 if isinstance(node, LifecycleNode):
                     wind_down(node)
                 node.destroy_node()
-        except Exception:  # noqa: BLE001
-            traceback.print_exc()
-            status = 1
+            except Exception:  # noqa: BLE001
+                traceback.print_exc()
+                status = 1
         if rclpy.ok():
             rclpy.shutdown()
         # The interpreter puts the default handlers back as it ends; a second Ctrl-C in that moment

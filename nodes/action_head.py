@@ -1,0 +1,215 @@
+# Copyright 2026 The omni_ros authors
+# SPDX-License-Identifier: Apache-2.0
+"""Last stage of a policy: from keys, values and noise to a chunk of actions for the player."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+
+import numpy as np
+
+from omni_ros.msg import ActionChunk, Heartbeat, PolicyStatus, StageHandoff
+from omni_ros.nodes._polled import PolledSubscription
+from omni_ros.nodes._runtime import run
+from omni_ros.nodes._stage_follower import FollowerNode, hand_off_s, seconds_by_stage, timing
+from omni_ros.nodes._stage_node import STATUSES_QOS
+from omni_ros.nodes._support import (
+    CHUNK_QOS,
+    COMMAND_QOS,
+    describe,
+    duration_message,
+    pid_scope,
+    to_ns,
+)
+from omni_ros.policy.latency import LatencyEstimator
+from omni_ros.policy.leftover import Leftover
+from omni_ros.policy.noise import fill_noise
+from omni_ros.policy.pace import Pace
+from omni_ros.policy.rtc import RtcConfig, RtcGuide
+from omni_ros.policy.smolvla_stages import ActionHead
+from omni_ros.stages.tally import State
+
+HEARTBEAT_PERIOD_S = 0.05
+#: How long configure waits to hear from the stages before how long they take, seconds.
+HEARING_S = 1.0
+
+
+class ActionHeadNode(FollowerNode):
+    """Reads `prefix` and `instruction`; publishes `action_chunk` and `heartbeat`."""
+
+    stage = "action_head"
+    preceding, topic = "fusion_backbone", "prefix"
+
+    def __init__(self, **options) -> None:
+        super().__init__(**options)
+        self.declare_parameter("source", "local", describe(
+            "name of this source in chunks and heartbeats"))
+        self._chunk_id = self._delay = self._uncovered = 0
+        self._heart: threading.Thread | None = None
+        self._complaint = ""
+
+    def load(self) -> None:
+        manifest = self.opened.bundle.manifest
+        self._head = ActionHead(self.opened.bundle)
+        self.keep(self._head.program.close)
+        self._noise = np.zeros(self._head.shape, np.float32)
+        self._head.denoise(self._noise)  # the first takes longer than any other
+        began = time.perf_counter()
+        self._head.denoise(self._noise)
+        self.warm_up_s = time.perf_counter() - began
+        own = manifest.rtc
+        self._guide = None if self.policy.guidance != "rtc" else RtcGuide(
+            RtcConfig(own.schedule, self.policy.execution_horizon, own.max_guidance_weight,
+                      own.window, own.padding),
+            chunk=self._head.shape[0], width=self._head.shape[1])
+        self._prefix = (manifest.dimensions.prefix,)
+        self._leftover = Leftover(manifest.dimensions.chunk, self.policy.dt_ns)
+
+    def connect(self) -> None:
+        super().connect()
+        self.keep(self._head.release)
+        self._chunks = self.create_publisher(ActionChunk, "action_chunk", CHUNK_QOS)
+        self.keep(lambda: self.destroy_publisher(self._chunks))
+        self._beats = self.create_publisher(Heartbeat, "heartbeat", COMMAND_QOS)
+        self.keep(lambda: self.destroy_publisher(self._beats))
+        expected_ns = self._expected_ns()
+        self._estimator = LatencyEstimator(expected_ns=expected_ns)
+        self._pace = Pace(self.policy, self._head.shape[0], expected_latency_ns=expected_ns)
+        verdict = self._pace.verdict(expected_ns)
+        if verdict is not None and verdict.refused:
+            raise ValueError(f"after the warm-up: {verdict.text}")
+
+    def _expected_ns(self) -> int:
+        """Sum of what each stage took when it was warmed up, as far as they have said."""
+        before: dict[str, float] = {}
+        statuses = PolledSubscription(self, PolicyStatus, "policy_status", STATUSES_QOS)
+        deadline = time.monotonic() + HEARING_S
+        while len(before) < 2 and time.monotonic() < deadline:
+            for status in statuses.take():
+                if status.bundle == self.opened.sha256 and status.stage != self.stage:
+                    before[status.stage] = status.warm_up_s
+            time.sleep(0.01)
+        statuses.destroy()
+        return round((self.warm_up_s + sum(before.values())) * 1e9)
+
+    def begin(self) -> None:
+        super().begin()
+        self._leftover.forget()
+        self._estimator.reset()
+        self._source = self.get_parameter("source").value
+        self._complaint = ""
+
+    # -- heartbeat -----------------------------------------------------------------------------
+
+    def after_activation(self) -> None:
+        """Beat while active: it says that this process lives, whatever it computes."""
+        self._stop_beating = threading.Event()
+        self._heart = threading.Thread(
+            target=self._beat, args=(self._stop_beating,), name="heartbeat", daemon=True)
+        self._heart.start()
+
+    def before_deactivation(self) -> None:
+        if self._heart is not None:
+            self._stop_beating.set()
+            self._heart.join(timeout=1.0)
+            self._heart = None
+
+    def _beat(self, stop: threading.Event) -> None:
+        beat = Heartbeat(source=self._source, pid=os.getpid(), pid_scope=pid_scope())
+        while not stop.wait(HEARTBEAT_PERIOD_S):
+            beat.header.stamp = self.get_clock().now().to_msg()
+            beat.sequence += 1
+            self._beats.publish(beat)
+
+    # -- the stage's thread --------------------------------------------------------------------
+
+    def work(self) -> None:
+        message = self.receive()
+        if message is None:
+            return
+        began = time.perf_counter()
+        waited_s = hand_off_s(message)
+        opened = self.open(message)
+        if opened is None or not self.use(message, lambda: self._bind(opened.arrays)):
+            return
+        stamp_ns = to_ns(message.header.stamp)
+        fill_noise(self._noise, seed=self.policy.noise_seed, stamp_ns=stamp_ns)
+        self._delay = self._estimator.delay(dt_ns=self.policy.dt_ns)
+        if self._guide is not None:
+            rest = self._leftover.at(stamp_ns, message.instruction_seq)
+            self._guide.begin(rest, delay=self._delay)
+            self._uncovered = self._guide.uncovered
+        ready = time.perf_counter()
+        padded = self._head.denoise(self._noise, guide=self._guide)
+        done = time.perf_counter()
+        if not self.still_wanted(message, opened):
+            return
+        normalised = padded[:, :self.opened.bundle.manifest.dimensions.action].copy()
+        if not np.isfinite(normalised).all():
+            self.drop("not finite", message)
+            return
+        seconds = {"hand_off": waited_s + ready - began, "action_head": done - ready}
+        self._publish(message, self._head.decode(normalised), seconds, done)
+        self._leftover.keep(normalised, stamp_ns, message.instruction_seq)
+
+    def _bind(self, arrays) -> None:
+        """:raises KeyError, ValueError, ProgramError: they are not what the program reads."""
+        valid = arrays["valid"]
+        if valid.dtype != np.float32 or valid.shape != self._prefix or not np.isfinite(valid).all():
+            raise ValueError(f"valid is {valid.dtype} {list(valid.shape)}; expected finite float32 "
+                             f"{list(self._prefix)}")
+        self._head.bind_prefix(arrays)
+        self._head.set_valid(valid)
+
+    def _publish(self, message: StageHandoff, actions: np.ndarray, seconds: dict[str, float],
+                 done: float) -> None:
+        self._chunk_id += 1
+        policy, stamp_ns = self.policy, to_ns(message.header.stamp)
+        chunk = ActionChunk(
+            header=message.header, control_mode=ActionChunk.CONTROL_POSITION,
+            joint_names=self.fit.action_names, joint_units=self.fit.action_units,
+            dt=duration_message(policy.dt_ns), rows=len(actions), chunk_id=self._chunk_id,
+            observation_seq=message.observation_seq, source=self._source,
+            noise_seed=policy.noise_seed, life=duration_message(self.life_ns))
+        chunk.header.frame_id = self.robot.base_frame
+        chunk.values.frombytes(actions.astype(np.float64).tobytes())
+        seconds["postprocess"] = time.perf_counter() - done
+        chunk.timings = [*message.timings, *(timing(name, s) for name, s in seconds.items())]
+        self._chunks.publish(chunk)
+        latency_ns = max(0, self.now_ns() - stamp_ns)
+        self._estimator.add(latency_ns)
+        self.tally.handed_on(message.observation_seq, stamp_ns, time.monotonic_ns(),
+                             seconds_by_stage(chunk.timings), latency_ns * 1e-9)
+        self.tally.set_state(State.RUNNING, f"chunks go out: {message.instruction}")
+        if self._uncovered:
+            self.get_logger().warning(
+                f"{self._delay} rows play while a chunk is computed, {self._uncovered} of them "
+                "beyond what guidance reaches: raise execution_horizon, or compute faster",
+                throttle_duration_sec=10.0)
+
+    # -- status --------------------------------------------------------------------------------
+
+    def fill_status(self, message: PolicyStatus) -> None:
+        super().fill_status(message)
+        message.delay_rows, message.rtc_uncovered = self._delay, self._uncovered
+        if self.opened is not None:
+            message.chunk_rows = self.opened.bundle.manifest.dimensions.chunk
+        self._judge(message)
+
+    def _judge(self, message: PolicyStatus) -> None:
+        """Say it where chunks take so long that each is used up before the next one is there."""
+        self._complaint = ""
+        if message.latency_p99 == message.latency_p99 and message.observations_handed_on >= 20:
+            verdict = self._pace.verdict(round(message.latency_p99 * 1e9))
+            if verdict is not None:
+                self._complaint = verdict.text
+                self.get_logger().warning(verdict.text, throttle_duration_sec=30.0)
+
+    def complaints(self) -> list[str]:
+        return [self._complaint] if self._complaint else []
+
+
+def main(argv: list | None = None) -> int:
+    return run(ActionHeadNode, argv)

@@ -1,0 +1,39 @@
+# Copyright 2026 The omni_ros authors
+# SPDX-License-Identifier: Apache-2.0
+"""A bundle as one stage opens it: everything is verified, one program will be loaded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from omni_ros.bundles import Bundle, memory_left, open_bundle
+from omni_ros.bundles.manifest import MANIFEST
+from omni_ros.bundles.memory import memory_of
+
+
+@dataclass(frozen=True)
+class Opened:
+    """A bundle that may be loaded from.
+
+    :param sha256: of its manifest, by which stages know each other's bundle.
+    :param need: bytes that the stage's program takes. :param have: bytes that were left, None if
+        the kernel does not tell.
+    """
+
+    bundle: Bundle
+    sha256: str
+    need: int
+    have: int | None
+
+
+def open_stage(folder: str | Path, program: str) -> Opened:
+    """Verify a bundle and return it, if its program `program` fits into memory.
+
+    :raises BundleError: the bundle is at fault. :raises MemoryShortage: with need and have in MB.
+    """
+    root, have = Path(folder), memory_left()
+    bundle = open_bundle(root, programs=(program,))
+    # The manifest's own hash, its last line; it was checked when the manifest was read.
+    sha256 = (root / MANIFEST).read_text().rsplit("manifest_sha256: ", 1)[1].strip()
+    return Opened(bundle, sha256, memory_of(bundle.manifest, (program,)).total, have)
