@@ -75,7 +75,7 @@ class Waiting:
     """Why there is no observation.
 
     :param code: one of `CODES`. :param text: the same with names and numbers.
-    :param for_s: since the last observation, or since the first time one was asked for.
+    :param for_s: since one was first asked for in vain.
     """
 
     code: str
@@ -136,15 +136,15 @@ class ObservationIntake:
         if now_ns < self._last_now_ns:
             self.reset()
         self._last_now_ns = now_ns
-        if self._since_ns is None:
-            self._since_ns = mono_now_ns
         clock = _Clock(now_ns, mono_now_ns)
         for pictures in self._sets(clock):
             stamp_ns = min(picture.stamp_ns for picture in pictures.values())
             pose = self._joints.nearest(stamp_ns, clock.offset_ns)
             if pose is not None and pose.spread_ns <= self._slop_ns and self._pose_fresh(pose, clock):
-                self._last_stamp_ns, self._since_ns = stamp_ns, mono_now_ns
+                self._last_stamp_ns, self._since_ns = stamp_ns, None
                 return self._assembled(stamp_ns, pictures, pose, clock)
+        if self._since_ns is None:
+            self._since_ns = mono_now_ns
         code, text = self._reason(clock)
         return Waiting(code, text, (mono_now_ns - self._since_ns) * 1e-9)
 

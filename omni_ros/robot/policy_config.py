@@ -121,7 +121,7 @@ def _cameras(given: Any, cameras: Mapping[str, str]) -> dict[str, str]:
     for name, camera in given.items():
         if not isinstance(name, str) or not name.strip():
             raise RobotConfigError(f"policy.cameras has {shown(name)}, expected a non-empty text")
-        if camera not in cameras:
+        if not isinstance(camera, str) or camera not in cameras:
             raise RobotConfigError(
                 f"policy.cameras.{name} is {shown(camera)}; known under topics.cameras are "
                 f"{', '.join(cameras) or 'none'}"

@@ -74,7 +74,7 @@ def fill_inline(message: Any, name: str, tensor: np.ndarray) -> None:
     Header, observation_seq and timings are the caller's.
     :raises HandleError: its dtype has no handle.
     """
-    tensor = np.ascontiguousarray(tensor)
+    tensor = np.asarray(tensor, order="C")
     message.transport = INLINE
     _fill(message, name, tensor)
     message.ring, message.slot, message.sequence, message.offset = "", 0, 0, 0

@@ -41,6 +41,8 @@ class RingCache:
 
     def get(self, name: str) -> TensorRing:
         """Return a ring. :raises RingError, HandleError: see `TensorRing.attach`."""
+        if not isinstance(name, str):
+            raise HandleError(f"the name of a ring is {str(name)[:40]!r}; expected text")
         ring = self._rings.pop(name, None)
         if ring is None:
             for other in [other for other, ring in self._rings.items() if ring.gone]:
@@ -77,7 +79,7 @@ class RingCache:
         payload = ring.view(whole(message.slot, "slot"), whole(message.sequence, "sequence"))
         known = self._known.setdefault(message.ring, {})
         key = (message.slot, message.offset, message.nbytes, message.dtype, message.name,
-               bytes(message.shape) if isinstance(message.shape, bytes) else tuple(message.shape))
+               tuple(message.shape))
         tensor = known.get(key)
         if tensor is None:
             where = f"slot {message.slot} of {message.ring}"
@@ -156,6 +158,8 @@ def open_tensors(messages: Iterable[Any], rings: RingCache) -> OpenTensors:
     arrays: dict[str, np.ndarray] = {}
     slots: dict[tuple, tuple[TensorRing, int, int]] = {}
     for message in messages:
+        if not isinstance(message.name, str):
+            raise HandleError(f"a tensor is named {str(message.name)[:40]!r}; expected text")
         if message.name in arrays:
             raise HandleError(f"two tensors of one hand-off are named {message.name[:40]!r}")
         arrays[message.name] = open_tensor(message, rings)

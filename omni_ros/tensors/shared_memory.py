@@ -6,6 +6,9 @@ POSIX shared memory is a file of /dev/shm. Nothing removes it when a process is 
 holds a lock (flock) on its file, which the kernel drops with the process, and whoever makes a new
 one removes those that nobody holds. That works across containers that share /dev/shm and not the
 process ids, and cannot mistake a reused id. The id and start time in a name are for people.
+
+Other users cannot open the file. A process of the same user is trusted: by cutting the file short
+it could end a reader (SIGBUS).
 """
 
 from __future__ import annotations
