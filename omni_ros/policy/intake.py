@@ -139,7 +139,7 @@ class ObservationIntake:
         clock = _Clock(now_ns, mono_now_ns)
         for pictures in self._sets(clock):
             stamp_ns = min(picture.stamp_ns for picture in pictures.values())
-            pose = self._joints.nearest(stamp_ns, clock.offset_ns)
+            pose = self._joints.nearest(stamp_ns, clock.offset_ns, until_ns=now_ns + FUTURE_NS)
             if pose is not None and pose.spread_ns <= self._slop_ns and self._pose_fresh(pose, clock):
                 self._last_stamp_ns, self._since_ns = stamp_ns, None
                 return self._assembled(stamp_ns, pictures, pose, clock)
@@ -175,8 +175,7 @@ class ObservationIntake:
 
     def _pose_fresh(self, pose: Pose, clock: _Clock) -> bool:
         limit = self._config.joints_timeout_s
-        return (-FUTURE_NS <= clock.age_ns(pose.newest_ns)
-                and clock.age_ns(pose.oldest_ns) <= limit * 1e9
+        return (clock.age_ns(pose.oldest_ns) <= limit * 1e9
                 and clock.receipt_age_ns(pose.received_ns) <= limit * 1e9)
 
     def _assembled(self, stamp_ns: int, pictures: dict[str, Picture], pose: Pose, clock: _Clock

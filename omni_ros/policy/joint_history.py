@@ -36,7 +36,6 @@ class Pose:
     positions: np.ndarray
     spread_ns: int
     oldest_ns: int
-    newest_ns: int
     received_ns: int
 
 
@@ -73,36 +72,32 @@ class JointHistory:
         while received_ns - samples[0].received_ns > self._span_ns and len(samples) > 1:
             samples.popleft()
 
-    def nearest(self, stamp_ns: int, offset_ns: int) -> Pose | None:
+    def nearest(self, stamp_ns: int, offset_ns: int, *, until_ns: int) -> Pose | None:
         """Return each joint's sample nearest to an instant; None if one has no finite sample.
 
         :param offset_ns: from times of receipt to stamps, for samples without a stamp.
+        :param until_ns: samples stamped later than this are passed over: it has not been yet.
         """
         positions = np.full(len(self.joints), math.nan)
         far = np.full(len(self.joints), np.iinfo(np.int64).max)
         stamps, received = np.zeros((2, len(self.joints)), np.int64)
         for wanted, samples in self._groups.values():
-            # From the newest back: it is most often near, and stamps need not be in order.
-            best: dict[int, tuple[int, int, _Sample]] = {}
+            timed = ((s.stamp_ns or s.received_ns + offset_ns, s) for s in samples)
             ranked = sorted(
-                ((abs((s.stamp_ns or s.received_ns + offset_ns) - stamp_ns), s) for s in samples),
-                key=lambda pair: pair[0],
+                ((abs(time_ns - stamp_ns), time_ns, s) for time_ns, s in timed
+                 if time_ns <= until_ns), key=lambda entry: entry[0],
             )
             for column, at in wanted:
-                for distance, sample in ranked:
+                for distance, time_ns, sample in ranked:
                     if distance >= far[column]:
                         break
                     if math.isfinite(sample.positions[at]):
-                        best[column] = distance, at, sample
+                        far[column], positions[column] = distance, sample.positions[at]
+                        stamps[column], received[column] = time_ns, sample.received_ns
                         break
-            for column, (distance, at, sample) in best.items():
-                far[column], positions[column] = distance, sample.positions[at]
-                stamps[column] = sample.stamp_ns or sample.received_ns + offset_ns
-                received[column] = sample.received_ns
         if not np.isfinite(positions).all():
             return None
-        return Pose(positions, int(far.max()), int(stamps.min()), int(stamps.max()),
-                    int(received.min()))
+        return Pose(positions, int(far.max()), int(stamps.min()), int(received.min()))
 
     def missing(self) -> tuple[str, ...]:
         """Return the joints of which there is no finite sample."""
