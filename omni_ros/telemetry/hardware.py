@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 from omni_ros.telemetry import machine
@@ -161,7 +161,8 @@ class Hardware:
 def read_hardware(root: Path = SYSTEM_ROOT) -> Hardware:
     """Read what the kernel tells of this machine and of the limits of this process. Never raises.
 
-    The affinity is that of the process's first thread, so read before binding that one.
+    The affinity is that of the process's first thread, so read before binding that one
+    (`this_machine`).
     """
     missing: list[str] = []
     status = dict(machine.fields(read_text(root / "proc/self/status")))
@@ -194,6 +195,12 @@ def read_hardware(root: Path = SYSTEM_ROOT) -> Hardware:
         missing=tuple(missing),
         source=str(root),
     )
+
+
+@cache
+def this_machine() -> Hardware:
+    """Read this machine, once a process: threads bound later would look like outside limits."""
+    return read_hardware()
 
 
 def _cpus(text: str | None) -> tuple[int, ...]:

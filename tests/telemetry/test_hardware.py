@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 from omni_ros.telemetry.cpulist import format_cpus, parse_cpus
-from omni_ros.telemetry.hardware import Cache, read_hardware
+from omni_ros.telemetry.hardware import Cache, read_hardware, this_machine
 
 CPU = "sys/devices/system/cpu/"
 MACHINES = ["development_vm", "jetson_agx_orin", "jetson_orin_nx_6core", "raspberry_pi_5",
@@ -202,3 +202,9 @@ def test_what_is_no_list_of_cpus_is_refused_with_how_to_write_one(text):
 
 def test_cpus_are_written_as_the_kernel_does():
     assert format_cpus([6, 3, 2, 0]) == "0,2-3,6" and format_cpus([]) == ""
+
+
+def test_this_machine_is_read_once_so_that_threads_bound_later_do_not_count_as_limits(monkeypatch):
+    first = this_machine()
+    monkeypatch.setattr("omni_ros.telemetry.hardware.read_hardware", lambda: None)
+    assert this_machine() is first

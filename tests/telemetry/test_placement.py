@@ -270,3 +270,46 @@ def test_whatever_the_machine_shares_can_be_had_and_the_players_core_is_its_own(
         if hardware.quota is not None and hardware.quota >= 2:
             assert share.threads <= hardware.quota - 1
     assert chosen.why and chosen == place(hardware, ALL)
+
+
+CHOICES = st.builds(
+    Override,
+    cpus=st.one_of(st.none(), st.sets(st.integers(0, 8), min_size=1).map(
+        lambda cpus: tuple(sorted(cpus)))),
+    threads=st.one_of(st.none(), st.integers(1, 12)),
+    nice=st.one_of(st.none(), st.integers(-20, 19)),
+)
+
+
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(machines(), st.dictionaries(st.sampled_from([PLAYER, *ALL]), CHOICES))
+def test_whatever_is_overridden_holds_or_is_refused(hardware, overrides):
+    try:
+        chosen = place(hardware, ALL, overrides)
+    except PlacementError:
+        usable = {*hardware.usable, *hardware.isolated}
+        named = {n for override in overrides.values() for n in override.cpus or ()}
+        assert named - (usable & set(hardware.cpuset) or set(hardware.usable))
+        return
+    for name, override in overrides.items():
+        share = chosen[name]
+        assert override.cpus in (None, share.cpus)
+        assert override.nice in (None, share.nice)
+        assert name == PLAYER or override.threads in (None, share.threads)
+    for name in ALL:
+        if name not in overrides:
+            assert 1 <= chosen[name].threads <= max(len(hardware.cores(chosen[name].cpus)), 1)
+
+
+def test_below_six_cores_none_is_spared(made_up):
+    assert place(made_up(5))["action_head"].cpus == (0, 1, 2, 3)
+
+
+def test_where_there_are_slow_cores_for_the_rest_no_fast_one_is_spared(made_up):
+    files = {CPU + "cpu{0-3}/cpu_capacity": "300", CPU + "cpu{4-11}/cpu_capacity": "1024"}
+    assert place(made_up(12, files=files))["action_head"].cpus == tuple(range(4, 11))
+
+
+def test_given_cpus_on_the_players_core_leave_the_rest_of_the_process_off_it(recorded):
+    chosen = place(recorded("raspberry_pi_5"), overrides={"action_head": Override(cpus=(2, 3))})
+    assert chosen["action_head"].process_cpus == (0, 1, 2)
