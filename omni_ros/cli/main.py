@@ -48,6 +48,7 @@ COMMANDS: Mapping[str, Command] = {
     "inspect": Command("show what is in a bundle, and verify it", "omni_ros.cli.inspect"),
     "parity": Command("compare a bundle with recorded tensors of its checkpoint",
                       "omni_ros.cli.parity"),  # fmt: skip
+    "serve": Command("serve a bundle to OpenPI clients", "omni_ros.cli.serve"),
     "bench": Command("measure a part on this machine", "omni_ros.cli.bench"),
 }
 

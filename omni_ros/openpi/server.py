@@ -1,0 +1,323 @@
+# Copyright 2026 The omni_ros authors
+# SPDX-License-Identifier: Apache-2.0
+"""A policy behind an OpenPI websocket, in both dialects.
+
+    server = PolicyServer(policy, ServerSettings(port=8000))
+    server.start()          # in a thread of its own; or: await server.run()
+    ...
+    server.stop()
+
+One inference at a time, in a thread beside the event loop: pings, health and refusals go on while
+it runs. What a client sends is checked before the policy sees it, and what is wrong is told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hmac
+import http
+import logging
+import random
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from ..requirements import require
+from .dialect import VLLM_PATH, Dialect
+from .errors import OpenPIError, RequestError, WireError
+from .exchange import REQUEST_ID
+from .server_settings import ServerSettings
+from .serving import ServedPolicy, ServedRequest, read_request
+from .sockets import library
+from .wire import Limits, pack, unpack
+
+log = logging.getLogger(__name__)
+
+#: Answered without a token, as openpi and vLLM-Omni do.
+HEALTH = {"/healthz": "OK\n", "/health": '{"status": "healthy"}\n'}
+
+
+class _Busy(OpenPIError):
+    """Another inference is running, and waiting is not allowed or took too long."""
+
+
+class _Gone(Exception):
+    """The client was told what is wrong, and let go."""
+
+
+@dataclass
+class ServerCounters:
+    """Since the start. `refused`: turned away at the door; `busy`: told to come later;
+    `invalid`: requests that did not fit; `failed`: the policy's own errors."""
+
+    accepted: int = 0
+    refused: int = 0
+    served: int = 0
+    busy: int = 0
+    invalid: int = 0
+    failed: int = 0
+    resets: int = 0
+    left: int = 0
+
+
+@dataclass(eq=False)
+class _Client:
+    socket: Any
+    dialect: Dialect
+    sessions: set[str] = field(default_factory=set)
+    previous_ms: float | None = None
+
+
+class PolicyServer:
+    """Serves one policy to several clients."""
+
+    def __init__(self, policy: ServedPolicy, settings: ServerSettings | None = None) -> None:
+        """:raises MissingDependency: `websockets` or `msgpack` is not there.
+        :raises SettingsError: token or certificate cannot be read."""
+        self.settings = settings or ServerSettings()
+        self.counters = ServerCounters()
+        self._library = library()
+        require("msgpack", "to speak OpenPI")
+        self._policy = policy
+        self._token = self.settings.token()
+        self._context = self.settings.context()
+        self._limits = Limits(bytes=self.settings.max_request_bytes)
+        self._metadata = {
+            dialect: pack({**policy.metadata, "dialect": dialect.value, "echoes": echoes})
+            # A bare array has no room for a number.
+            for dialect, echoes in ((Dialect.VLLM, []), (Dialect.OPENPI, [REQUEST_ID]))
+        }
+        self._clients: set[_Client] = set()
+        self._waiting = 0
+        self._turn: asyncio.Lock | None = None
+        self._pool: ThreadPoolExecutor | None = None
+        self._ended: asyncio.Event | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+        self._bound = threading.Event()
+        self._failure: BaseException | None = None
+        #: (host, port) once it listens.
+        self.address: tuple[str, int] | None = None
+
+    @property
+    def url(self) -> str:
+        """Where openpi-client reaches it; vLLM-style clients add their path."""
+        scheme = "ws" if self._context is None else "wss"
+        host, port = self.address or (self.settings.host, self.settings.port)
+        return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+
+    def start(self) -> None:
+        """Serve in a thread; returns once it listens. :raises OSError: the port cannot be had."""
+        self._thread = threading.Thread(target=self._work, name="openpi-server", daemon=True)
+        self._thread.start()
+        self._bound.wait()
+        if self._failure is not None:
+            self._thread.join()
+            raise self._failure
+
+    def stop(self, timeout_s: float = 5.0) -> None:
+        """Close every client (1012) and end. An inference that runs is waited for."""
+        self._end()
+        if self._thread is not None:
+            self._thread.join(timeout_s)
+
+    def wait(self) -> None:
+        """Return when the server has ended; signals get through."""
+        while self._thread is not None and self._thread.is_alive():
+            self._thread.join(0.5)
+
+    def _end(self) -> None:
+        loop, ended = self._loop, self._ended
+        if loop is not None and ended is not None:
+            with contextlib.suppress(RuntimeError):
+                loop.call_soon_threadsafe(ended.set)
+
+    def _work(self) -> None:
+        try:
+            asyncio.run(self.run())
+        except BaseException as error:
+            self._failure = error
+            if self._bound.is_set():
+                log.exception("the OpenPI server has ended")
+        finally:
+            self._bound.set()
+
+    async def run(self) -> None:
+        """Serve until `stop` is called or the task is cancelled. :raises OSError: no port."""
+        self._loop, self._ended = asyncio.get_running_loop(), asyncio.Event()
+        self._turn = asyncio.Lock()
+        self._pool = ThreadPoolExecutor(1, thread_name_prefix="openpi-infer")
+        settings = self.settings
+        try:
+            server = await self._library.server.serve(
+                self._handle, settings.host, settings.port, ssl=self._context, compression=None,
+                max_size=settings.max_request_bytes, max_queue=2, origins=[None],
+                process_request=self._admit, ping_interval=settings.ping_interval_s,
+                ping_timeout=settings.ping_interval_s, close_timeout=1.0, open_timeout=10.0,
+                server_header="omni_ros",
+            )
+            try:
+                self.address = next(iter(server.sockets)).getsockname()[:2]
+                self._bound.set()
+                await self._ended.wait()
+            finally:
+                closing = [client.socket.close(1012, "the server ends") for client in self._clients]
+                await asyncio.gather(*closing, return_exceptions=True)
+                server.close()
+                await server.wait_closed()
+        finally:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+            self._loop = None
+
+    def _admit(self, connection: Any, request: Any) -> Any:
+        """Answer to an upgrade: None lets it through."""
+        path = request.path.split("?", 1)[0].rstrip("/") or "/"
+        if path in HEALTH:
+            return connection.respond(http.HTTPStatus.OK, HEALTH[path])
+        status, text = self._objection(path, request.headers)
+        if status is None:
+            return None
+        self.counters.refused += 1
+        response = connection.respond(status, text)
+        if status == http.HTTPStatus.SERVICE_UNAVAILABLE:
+            response.headers["Retry-After"] = "1"
+        return response
+
+    def _objection(self, path: str, headers: Any) -> tuple[http.HTTPStatus | None, str]:
+        if self.settings.dialect == "vllm" and path != VLLM_PATH:
+            return http.HTTPStatus.FORBIDDEN, f"expected the path {VLLM_PATH}\n"
+        if self._token is not None:
+            scheme, _, given = "".join(headers.get_all("Authorization")).partition(" ")
+            good = hmac.compare_digest(given.strip().encode(), self._token.encode())
+            if scheme.lower() not in ("bearer", "api-key") or not good:
+                return http.HTTPStatus.UNAUTHORIZED, "expected a token: Bearer or Api-Key\n"
+        if len(self._clients) >= self.settings.max_clients:
+            return (http.HTTPStatus.SERVICE_UNAVAILABLE,
+                    f"{self.settings.max_clients} clients are connected, which is the limit\n")
+        return None, ""
+
+    async def _handle(self, socket: Any) -> None:
+        path = socket.request.path.split("?", 1)[0].rstrip("/")
+        dialect = Dialect.OPENPI
+        if self.settings.dialect == "vllm" or (self.settings.dialect == "auto" and path == VLLM_PATH):
+            dialect = Dialect.VLLM
+        client = _Client(socket, dialect)
+        # Between two upgrades at once only one may have got the last place.
+        if len(self._clients) >= self.settings.max_clients:
+            self.counters.refused += 1
+            await socket.close(1013, f"{self.settings.max_clients} clients is the limit")
+            return
+        self._clients.add(client)
+        self.counters.accepted += 1
+        try:
+            await socket.send(self._metadata[dialect])
+            while True:
+                message = await self._next(client)
+                if message is None:
+                    return
+                await self._answer(client, message)
+        except (_Gone, self._library.exceptions.ConnectionClosed):
+            self.counters.left += 1
+        finally:
+            self._clients.discard(client)
+
+    async def _next(self, client: _Client) -> bytes | None:
+        idle = self.settings.idle_timeout_s or None
+        while True:
+            try:
+                message = await asyncio.wait_for(client.socket.recv(), idle)
+            except asyncio.TimeoutError:
+                await client.socket.close(1000, f"nothing was asked for {idle:g} s")
+                return None
+            if isinstance(message, bytes) and message:
+                return message
+            # vLLM-Omni ignores these, and its client hangs; being told is better.
+            await self._complain(client, "an empty or text message; expected a binary msgpack map")
+
+    async def _answer(self, client: _Client, message: bytes) -> None:
+        started = time.perf_counter()
+        try:
+            value = unpack(message, self._limits)
+            if isinstance(value, dict) and value.get("endpoint") == "reset":
+                await self._reset(client)
+                return
+            request = read_request(value, self._policy)
+            number = value.get(REQUEST_ID)
+            reply = await self._infer(client, request, started)
+        except _Busy as error:
+            self.counters.busy += 1
+            await self._complain(client, str(error), close=1013)
+            return
+        except (WireError, RequestError) as error:
+            self.counters.invalid += 1
+            await self._complain(client, str(error))
+            return
+        except Exception as error:
+            self.counters.failed += 1
+            log.exception("the policy failed")
+            await self._complain(client, f"the policy failed: {type(error).__name__}: {error}")
+            return
+        if client.dialect is Dialect.VLLM:
+            await client.socket.send(pack(reply["actions"]))
+        else:
+            if type(number) is int:
+                reply[REQUEST_ID] = number
+            await client.socket.send(pack(reply))
+        self.counters.served += 1
+        client.previous_ms = 1e3 * (time.perf_counter() - started)
+
+    async def _infer(self, client: _Client, request: ServedRequest, started: float) -> dict[str, Any]:
+        settings = self.settings
+        if self._turn.locked() and (settings.busy == "refuse" or self._waiting >= settings.max_waiting):
+            raise _Busy(f"the policy is busy and {self._waiting} requests wait; ask again later")
+        self._waiting += 1
+        try:
+            await asyncio.wait_for(self._turn.acquire(), settings.wait_timeout_s)
+        except asyncio.TimeoutError:
+            raise _Busy(f"the policy was busy for {settings.wait_timeout_s:g} s; ask again") from None
+        finally:
+            self._waiting -= 1
+        try:
+            began = time.perf_counter()
+            if request.session not in client.sessions:
+                if len(client.sessions) >= 1024:
+                    client.sessions.clear()
+                client.sessions.add(request.session)
+                await self._work_on(self._policy.reset, request.session)
+            if request.seed is None and request.noise is None:
+                request = replace(request, seed=random.SystemRandom().randrange(2**31 - 1))
+            result = await self._work_on(self._policy.infer, request)
+        finally:
+            self._turn.release()
+        actions = np.asarray(result.actions, np.float32)
+        if not np.isfinite(actions).all():
+            raise FloatingPointError("the actions are not finite")
+        timing = {"infer_ms": 1e3 * (time.perf_counter() - began), "wait_ms": 1e3 * (began - started)}
+        if client.previous_ms is not None:
+            timing["prev_total_ms"] = client.previous_ms
+        return {"actions": actions, "server_timing": timing, **result.extra}
+
+    async def _work_on(self, function: Any, argument: Any) -> Any:
+        """Call the policy in its thread; there is one, so calls never overlap."""
+        return await asyncio.get_running_loop().run_in_executor(self._pool, function, argument)
+
+    async def _reset(self, client: _Client) -> None:
+        client.sessions.clear()
+        self.counters.resets += 1
+        async with self._turn:
+            await self._work_on(self._policy.reset, "default")
+        await client.socket.send(pack({"status": "reset successful"}))
+
+    async def _complain(self, client: _Client, text: str, close: int = 1011) -> None:
+        """Say what is wrong as the client's dialect has it."""
+        if client.dialect is Dialect.VLLM:
+            await client.socket.send(pack({"type": "error", "message": text}))
+            return
+        await client.socket.send(text)
+        await client.socket.close(close, "what was wrong is in the previous frame")
+        raise _Gone
