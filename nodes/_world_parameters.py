@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from rcl_interfaces.msg import FloatingPointRange, IntegerRange, ParameterDescriptor
 
+from omni_ros.world.appearance import APPEARANCES, PLAIN
 from omni_ros.world.arm import CONTROLLERS, JOINT_TRAJECTORY
 from omni_ros.world.scene import CAMERAS
 
@@ -23,8 +24,8 @@ def _parameter(text: str, *, low=None, high=None, fixed: bool = True) -> Paramet
 
 
 PARAMETERS = {
-    "image_width": (128, _parameter("Width of the images, pixels.", low=16, high=1920)),
-    "image_height": (128, _parameter("Height of the images, pixels.", low=16, high=1080)),
+    "image_width": (96, _parameter("Width of the images, pixels.", low=16, high=1920)),
+    "image_height": (96, _parameter("Height of the images, pixels.", low=16, high=1080)),
     "image_rate": (
         20.0,
         _parameter("Images a second of each camera; 0 draws none.", low=0.0, high=120.0),
@@ -36,6 +37,13 @@ PARAMETERS = {
     "antialias": (
         False,
         _parameter("Smooth edges, at three times the drawing time. Policies are trained without."),
+    ),
+    "appearance": (
+        PLAIN,
+        _parameter(
+            f"How the scene looks, one of: {', '.join(APPEARANCES)}. varied: light, tints and "
+            "camera poses drawn from the seed of the episode."
+        ),
     ),
     "joint_state_rate": (
         100.0,
@@ -91,6 +99,10 @@ def check(value) -> None:
     if value("controller") not in CONTROLLERS:
         raise ValueError(
             f"controller is {value('controller')!r}; use one of {', '.join(CONTROLLERS)}"
+        )
+    if value("appearance") not in APPEARANCES:
+        raise ValueError(
+            f"appearance is {value('appearance')!r}; use one of {', '.join(APPEARANCES)}"
         )
     unknown = [name for name in value("cameras") if name not in CAMERAS]
     if unknown:

@@ -159,6 +159,7 @@ class WorldNode(LifecycleNode):
             height=self._value("image_height"),
             seed=self._value("seed"),
             antialias=self._value("antialias"),
+            appearance=self._value("appearance"),
         )
         self._arm = ControlledArm(
             simulation,
@@ -344,11 +345,11 @@ class WorldNode(LifecycleNode):
     def _on_reset(self, request, response):
         with self._lock:
             self._arm.reset(request.seed)
-            positions = self._arm.simulation.block_positions()
+            positions = self._arm.simulation.object_positions()
         response.success = True
         response.message = f"episode of seed {request.seed}"
-        response.object_names = list(self._arm.simulation.block_names)
-        response.object_positions = [_point(position) for position in positions]
+        response.object_names = list(positions)
+        response.object_positions = [_point(position) for position in positions.values()]
         return response
 
     def _on_get_contacts(self, request, response):
@@ -357,9 +358,9 @@ class WorldNode(LifecycleNode):
             response.stamp = time_message(self._arm.now_ns)
             response.touched = simulation.touched()
             response.tip = _point(simulation.tip())
-            positions = simulation.block_positions()
-        response.object_names = list(simulation.block_names)
-        response.object_positions = [_point(position) for position in positions]
+            positions = simulation.object_positions()
+        response.object_names = list(positions)
+        response.object_positions = [_point(position) for position in positions.values()]
         return response
 
     # -- diagnostics ------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from omni_ros.world import kinematics
+from omni_ros.world.scene import PAD_NAME
 
 SIZE = (960, 720)
 TRAIL_COLOUR = (235, 64, 180)
@@ -17,10 +18,10 @@ SEGMENTS = 2000
 
 
 def trail_picture(joint_positions: np.ndarray, blocks: Mapping[str, Sequence[float]]) -> np.ndarray:
-    """Draw the arm at its last pose, the blocks, and the path of the tip.
+    """Draw the arm at its last pose, the blocks and the pad, and the path of the tip.
 
     :param joint_positions: (times, 6) radians.
-    :param blocks: centre of each block by name, metres, frame "world".
+    :param blocks: centre of each block, and of the pad, by name, metres, frame "world".
     :return: RGB, uint8 (height, width, 3).
     """
     import cv2
@@ -30,7 +31,10 @@ def trail_picture(joint_positions: np.ndarray, blocks: Mapping[str, Sequence[flo
     simulation = Simulation(width=SIZE[0], height=SIZE[1], antialias=True)
     try:
         for name, centre in blocks.items():
-            simulation.place_block(name, centre)
+            if name == PAD_NAME:
+                simulation.place_pad(centre[:2])
+            else:
+                simulation.place_block(name, centre)
         simulation.place_arm(joint_positions[-1])
         image = np.ascontiguousarray(simulation.render("overview"))
         step = max(1, len(joint_positions) // SEGMENTS)

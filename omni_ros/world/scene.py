@@ -59,6 +59,13 @@ BLOCK_RADIUS = (0.15, 0.28)
 BLOCK_ANGLE = 0.85
 BLOCK_SPACING = 0.075
 
+#: The place pad: a flat disc that marks where to put a block. Nothing collides with it.
+PAD_NAME = "place_pad"
+PAD_SIZE = 0.034  # radius
+PAD_RADIUS = (0.16, 0.26)
+PAD_ANGLE = 0.80
+PAD_SPACING = 0.068  # between its centre and those of the blocks, where there is room
+
 
 @dataclass(frozen=True)
 class CameraSpec:
@@ -126,6 +133,8 @@ def build_mjcf(
     <material name="servo" rgba="0.15 0.16 0.18 1" specular="0.4" shininess="0.5"/>
     <material name="accent" rgba="0.52 0.38 0.66 1" specular="0.3" shininess="0.4"/>
     <material name="pad" rgba="0.27 0.28 0.30 1" specular="0"/>
+    <material name="pad_rim" rgba="0.97 0.97 0.96 1" specular="0"/>
+    <material name="pad_disc" rgba="0.09 0.09 0.11 1" specular="0"/>
   </asset>
   <default>
     <geom condim="3" friction="0.8 0.01 0.0002" solref="0.008 1" solimp="0.95 0.99 0.001"/>
@@ -155,6 +164,7 @@ def build_mjcf(
     <geom class="visual" type="box" size="0.424 0.484 0.014" pos="0.18 0 -0.024"
       material="edge"/>
     <geom class="visual" type="box" size="0.125 0.30 0.0004" pos="0.205 0 0" material="mat"/>
+    {_place_pad()}
     {_arm()}
     {blocks}
   </worldbody>
@@ -173,6 +183,18 @@ def _block(colour: str, rgb: tuple[float, float, float], index: int) -> str:
         f'<geom name="block_{colour}" class="block" type="box" size="{half} {half} {half}" '
         f'rgba="{rgb[0]} {rgb[1]} {rgb[2]} 1"/></body>'
     )
+
+
+def _place_pad() -> str:
+    """Return the place pad; its slides make its place part of a pose, and nothing moves them."""
+    return f"""<body name="{PAD_NAME}" pos="0 0 0" gravcomp="1">
+      <joint name="{PAD_NAME}_x" type="slide" axis="1 0 0" damping="1"/>
+      <joint name="{PAD_NAME}_y" type="slide" axis="0 1 0" damping="1"/>
+      <geom class="visual" type="cylinder" size="{PAD_SIZE} 0.0006" mass="0.01"
+        material="pad_rim"/>
+      <geom class="visual" type="cylinder" size="{PAD_SIZE - 0.007} 0.0009" mass="0.01"
+        material="pad_disc"/>
+    </body>"""
 
 
 def _actuators() -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import numpy as np
 
 from omni_ros.world import kinematics
+from omni_ros.world.appearance import PLAIN, Appearance
 from omni_ros.world.cameras import CameraRig, project
 from omni_ros.world.mujoco_gl import mujoco
 from omni_ros.world.scene import (
@@ -20,6 +21,10 @@ from omni_ros.world.scene import (
     JOINT_LOWER,
     JOINT_NAMES,
     JOINT_UPPER,
+    PAD_ANGLE,
+    PAD_NAME,
+    PAD_RADIUS,
+    PAD_SPACING,
     build_mjcf,
 )
 
@@ -31,7 +36,7 @@ START_CLEARANCE = 0.05
 
 
 class Simulation:
-    """The arm, its servos and four blocks; deterministic, single-threaded.
+    """The arm, its servos, four blocks and the place pad; deterministic, single-threaded.
 
     Joint arrays are float64 (6,) in the order of ``JOINT_NAMES``, radians; positions are metres
     in frame "world". Not safe to share between threads without a lock.
@@ -48,18 +53,22 @@ class Simulation:
         timestep: float = 0.0025,
         seed: int = 0,
         antialias: bool = False,
+        appearance: str = PLAIN,
     ) -> None:
+        """:param appearance: "plain", or "varied": light, tints and camera poses of each seed."""
         text = build_mjcf(timestep=timestep, offscreen=(width, height), antialias=antialias)
         self.model = mujoco.MjModel.from_xml_string(text)
         self.data = mujoco.MjData(self.model)
         self.timestep = timestep
         self.size = (width, height)
+        self.appearance = Appearance(self.model, appearance)
         self._rig = CameraRig(self.model, width, height)
         joints = [self.model.joint(name) for name in JOINT_NAMES]
         self._qpos = np.array([joint.qposadr[0] for joint in joints])
         self._dof = np.array([joint.dofadr[0] for joint in joints])
         self._block_qpos = {n: int(self.model.joint(n).qposadr[0]) for n in BLOCK_NAMES}
         self._block_body = {int(self.model.body(n).id): n for n in BLOCK_NAMES}
+        self._pad_qpos = [int(self.model.joint(f"{PAD_NAME}_{axis}").qposadr[0]) for axis in "xy"]
         self._arm_bodies = self._bodies_below("shoulder")
         self._tip = int(self.model.site("tip").id)
         self._velocity: np.ndarray | None = None
@@ -72,13 +81,16 @@ class Simulation:
         """Start an episode: the same seed gives the same one, to the bit.
 
         Blocks lie area-uniformly in a ring segment before the robot, at least 75 mm apart, any
-        way round; the arm is near home with its tip clear of them. Velocity commands end.
+        way round; the arm is near home with its tip clear of them. The pad lies apart from the
+        blocks. Velocity commands end.
         """
         random = np.random.default_rng(seed)
         mujoco.mj_resetData(self.model, self.data)
         self.data.qpos[self._qpos] = _draw_home(random)
         for name, (x, y, yaw) in zip(BLOCK_NAMES, _draw_blocks(random, len(BLOCK_NAMES))):
             self.place_block(name, (x, y, CUBE_SIDE / 2), yaw)
+        self.place_pad(_draw_pad(random, self.block_positions()[:, :2]))
+        self.appearance.reset(seed)
         self._velocity = None
         self._set_target(self.joint_positions())
         mujoco.mj_forward(self.model, self.data)
@@ -90,6 +102,10 @@ class Simulation:
         self.data.qpos[start : start + 3] = position
         self.data.qpos[start + 3 : start + 7] = (np.cos(yaw / 2), 0, 0, np.sin(yaw / 2))
         self.data.qvel[dof : dof + 6] = 0.0
+
+    def place_pad(self, position) -> None:
+        """Put the pad's centre at (x, y)."""
+        self.data.qpos[self._pad_qpos] = position
 
     def place_arm(self, positions: np.ndarray) -> None:
         """Put the joints (6,) somewhere, at rest and held there."""
@@ -158,6 +174,16 @@ class Simulation:
         """Return the blocks' centres (4, 3) in the order of ``BLOCK_NAMES``."""
         return np.stack([self.data.qpos[a : a + 3] for a in self._block_qpos.values()])
 
+    def pad_position(self) -> np.ndarray:
+        """Return the centre (2,) of the place pad, x and y on the table."""
+        return self.data.qpos[self._pad_qpos]
+
+    def object_positions(self) -> dict[str, np.ndarray]:
+        """Return the centre (3,) of each block and of the pad, by name, blocks first."""
+        found = dict(zip(BLOCK_NAMES, self.block_positions()))
+        found[PAD_NAME] = np.append(self.pad_position(), 0.0)
+        return found
+
     def block_yaw(self, name: str) -> float:
         """Return a block's heading about z, rad."""
         w, x, y, z = self.data.qpos[self._block_qpos[name] + 3 : self._block_qpos[name] + 7]
@@ -224,3 +250,18 @@ def _draw_blocks(random: np.random.Generator, count: int) -> np.ndarray:
                 placed.append((x, y, yaw))
             if len(placed) == count:
                 return np.array(placed)
+
+
+def _draw_pad(random: np.random.Generator, blocks: np.ndarray) -> np.ndarray:
+    """Return x and y (2,) apart from the blocks (n, 2); where there is no room, as far as can be."""
+    best, most = np.zeros(2), -1.0
+    for _ in range(200):
+        radius = np.sqrt(random.uniform(PAD_RADIUS[0] ** 2, PAD_RADIUS[1] ** 2))
+        angle = random.uniform(-PAD_ANGLE, PAD_ANGLE)
+        place = np.array([radius * np.cos(angle), radius * np.sin(angle)])
+        room = float(np.linalg.norm(blocks - place, axis=1).min())
+        if room > most:
+            best, most = place, room
+        if most >= PAD_SPACING:
+            break
+    return best

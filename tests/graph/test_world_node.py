@@ -22,7 +22,7 @@ from trajectory_msgs.msg import JointTrajectory, JointTrajectoryPoint  # noqa: E
 
 from omni_ros.images import to_rgb  # noqa: E402
 from omni_ros.srv import GetContacts, ResetWorld  # noqa: E402
-from omni_ros.world.scene import BLOCK_NAMES, JOINT_NAMES  # noqa: E402
+from omni_ros.world.scene import BLOCK_NAMES, JOINT_NAMES, PAD_NAME  # noqa: E402
 
 TRAJECTORY = "joint_trajectory_controller/joint_trajectory"
 POSITION = "forward_position_controller/commands"
@@ -186,7 +186,7 @@ def test_one_seed_resets_to_one_episode(graph, world):
 
     def reset(seed: int):
         answer = graph.call(ResetWorld, "/world/reset", ResetWorld.Request(seed=seed))
-        assert answer.success and tuple(answer.object_names) == BLOCK_NAMES
+        assert answer.success and tuple(answer.object_names) == (*BLOCK_NAMES, PAD_NAME)
         return [(p.x, p.y, p.z) for p in answer.object_positions]
 
     first, other, again = reset(11), reset(12), reset(11)

@@ -230,3 +230,30 @@ def test_intrinsics_follow_the_field_of_view():
     view = intrinsics("front", 640, 480)
     assert view.focal == pytest.approx(240 / np.tan(np.radians(22.5)))
     assert view.matrix() == [view.focal, 0, 319.5, 0, view.focal, 239.5, 0, 0, 1]
+
+
+# -- the place pad ------------------------------------------------------------------------------
+
+
+def test_the_pad_lies_apart_from_the_blocks(simulation):
+    for seed in range(60):
+        simulation.reset(seed)
+        gaps = np.linalg.norm(simulation.block_positions()[:, :2] - simulation.pad_position(), axis=1)
+        assert gaps.min() > 0.045
+
+
+def test_the_pad_stays_where_it_is_and_carries_blocks_as_the_table_does(simulation):
+    before = simulation.pad_position()
+    simulation.place_block("block_red", (*before, CUBE_SIDE / 2))
+    simulation.command_velocity(np.array([0.3, 0.2, 0, 0, 0, 0]))
+    simulation.step(400)
+    np.testing.assert_array_equal(simulation.pad_position(), before)
+    assert simulation.block_positions()[0, 2] == pytest.approx(CUBE_SIDE / 2, abs=1e-3)
+
+
+def test_the_pad_is_part_of_a_pose(simulation):
+    rig = CameraRig(simulation.model, 128, 128)
+    first = rig.draw_pose(simulation.pose(), "front").copy()
+    simulation.place_pad((0.2, -0.25))
+    assert (rig.draw_pose(simulation.pose(), "front") != first).any()
+    rig.close()
