@@ -2,79 +2,85 @@
 # SPDX-License-Identifier: Apache-2.0
 """`omni demo`: the whole graph for a short while, then what happened, in plain words.
 
-What `make run` shows: the world, the scripted source and the player are launched as anyone would
-launch them, the arm traces a circle, and the summary counts ticks, chunks and stops. It runs in the
-ROS domain of the shell, on this machine only, so that `ros2 topic echo` works beside it.
+What `make run` shows: the world, the policy and the player are launched as anyone would launch
+them; the arm is told a few things, does them, and a report says how it went. It runs in the ROS
+domain of the shell, on this machine only, so that `ros2 topic echo` works beside it.
 """
 
 from __future__ import annotations
 
 import argparse
+import importlib
 import os
 import shutil
 import tempfile
 from pathlib import Path
-from typing import Any
 
 from omni_ros.cli import UsageError
-from omni_ros.cli.launched import LAUNCH, launched, refuse_second_player, say
-from omni_ros.cli.report import write
+from omni_ros.cli.launched import LAUNCH, refuse_second_player
 from omni_ros.requirements import require
 
-START_PATIENCE_S = 120.0
+POLICIES = ("bundle", "expert", "scripted")
+#: Seeds of the demonstration's scenes; neither training nor the bench uses them.
+FIRST_SEED = 900_000
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `omni demo`."""
     add = parser.add_argument
-    add("--seconds", type=float, default=20.0, help="how long the arm moves (default 20)")
+    add("--policy", choices=POLICIES, default="bundle",
+        help="bundle: a learned policy is told what to do; expert: a script that knows where "
+        "everything is is told the same; scripted: the arm draws a circle (default bundle)")
+    add("--bundle", default="tabletop", help="path or name of the policy's (default tabletop)")
+    add("--seed", type=int, default=FIRST_SEED, metavar="N",
+        help=f"of the first scene (default {FIRST_SEED})")
+    add("--seconds", type=float, default=20.0,
+        help="with --policy scripted: how long the arm moves (default 20)")
     add("--report", metavar="FOLDER", type=Path, default=Path("report"),
-        help="where the picture goes (default report)")
+        help="where the report goes (default report)")
     add("launch_arguments", nargs="*", metavar="NAME:=VALUE",
-        help="further arguments of vla.launch.py, e.g. seed:=3")
+        help="further arguments of vla.launch.py, e.g. log_level:=warn")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Run the demonstration; 1 if the player missed ticks by the score or stopped on its own."""
-    if not 1.0 <= arguments.seconds <= 3600.0:
-        raise UsageError(f"--seconds {arguments.seconds:g}: expected 1 to 3600")
-    bad = [word for word in arguments.launch_arguments if ":=" not in word]
-    if bad:
-        raise UsageError(f"launch arguments are written NAME:=VALUE, not {' '.join(bad)}")
+    """Run the demonstration; 1 if something was not well."""
+    check(arguments)
     require("rclpy", "to run the nodes")
     require("omni_ros.msg", "to read the player's status")
     if shutil.which(LAUNCH[0]) is None:
         raise UsageError("`ros2` is not on the PATH; source the setup file of ROS 2 first")
     os.environ.setdefault("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST")
-    from omni_ros.cli.demo_observer import DemoObserver
     from omni_ros.cli.player_probe import find_player
 
-    _make_folder(arguments.report)
+    make_folder(arguments.report)
     refuse_second_player(find_player(), os.environ.get("ROS_DOMAIN_ID") or "0")
-
-    with tempfile.TemporaryDirectory(prefix="omni_demo_") as folder:
-        log = Path(folder) / "launch.log"
-        with launched([*LAUNCH, *arguments.launch_arguments], log) as (_, check_alive):
-            with DemoObserver(check_alive) as observer:
-                say("starting the world, the player and the scripted source ...")
-                observer.wait_until_playing(START_PATIENCE_S)
-                say(f"the arm is moving; {arguments.seconds:g} s ...")
-                observer.watch(arguments.seconds)
-                facts = observer.facts()
-        unclean = _unclean(log)
-    picture, complaint = _draw(facts, arguments.report)
-    unclean += [complaint] if complaint else []
-    write(summary(facts, picture, unclean))
-    return 0 if facts["missed"] * 100 <= facts["ticks"] and not facts["stops"] and not unclean else 1
+    which = "demo_scripted" if arguments.policy == "scripted" else "demo_instructions"
+    return importlib.import_module(f"omni_ros.cli.{which}").run(arguments)
 
 
-def _unclean(log: Path) -> list[str]:
-    """Lines of the launch's output that tell of a process that did not end well."""
-    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-    return [line for line in lines if "process has died" in line or "Traceback" in line]
+def check(arguments: argparse.Namespace) -> None:
+    """Refuse options out of range, or that do not go together.
+
+    :raises UsageError: naming the option, what was given and what is expected.
+    """
+    if not 1.0 <= arguments.seconds <= 3600.0:
+        raise UsageError(f"--seconds {arguments.seconds:g}: expected 1 to 3600")
+    if not 0 <= arguments.seed <= 2**62:
+        raise UsageError(f"--seed {arguments.seed}: expected 0 to {2**62}")
+    bad = [word for word in arguments.launch_arguments if ":=" not in word]
+    if bad:
+        raise UsageError(f"launch arguments are written NAME:=VALUE, not {' '.join(bad)}")
+    if arguments.policy == "scripted":
+        return
+    own = ("namespace", "policy", "bundle", "world", "instruction", "use_sim_time")
+    for word in arguments.launch_arguments:
+        name = word.partition(":=")[0]
+        if name in own:
+            raise UsageError(f"{word}: the demonstration sets {name} itself; leave it out, or use "
+                             "its options (omni demo --help)")
 
 
-def _make_folder(folder: Path) -> None:
+def make_folder(folder: Path) -> None:
     """Make the report's folder and try to write there, before anybody waits for a run."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -83,56 +89,3 @@ def _make_folder(folder: Path) -> None:
         raise UsageError(
             f"--report {folder}: cannot be written ({error.strerror}); give a folder that can"
         ) from error
-
-
-def _draw(facts: dict[str, Any], folder: Path) -> tuple[Path | None, str]:
-    """Write the picture of the arm and the path of its tip.
-
-    :return: its path, None where it cannot be drawn, and what went wrong, "" if nothing did.
-    """
-    if not len(facts["joint_positions"]):
-        return None, ""
-    try:
-        require("mujoco", "to draw the arm")
-        cv2 = require("cv2", "to write the picture")
-    except ImportError as error:
-        say(f"no picture: {error}")
-        return None, ""
-    from omni_ros.world.portrait import trail_picture
-
-    path = folder / "trace.png"
-    image = trail_picture(facts["joint_positions"], facts["blocks"])
-    # OpenCV tells a full disk or a folder that has gone by its return value alone.
-    if not cv2.imwrite(str(path), image[..., ::-1]):
-        return None, f"the picture {path} could not be written"
-    return path, ""
-
-
-def summary(facts: dict[str, Any], picture: Path | None, unclean: list[str]) -> str:
-    """Return the summary in plain words.
-
-    :param facts: what `DemoObserver.facts` returns; seconds and counts.
-    """
-    def ms(seconds: float) -> str:
-        return f"{seconds * 1e3:.1f} ms"
-
-    refused = ", ".join(f"{count} {name}" for name, count in facts["refused"].items()) or "none"
-    limited = ", ".join(f"{count} by {name}" for name, count in facts["limited"].items()) or "never"
-    rows = [
-        ("ticks", f"{facts['ticks']} at {facts['rate_hz']:g} Hz, {facts['missed']} missed"),
-        ("tick lateness", f"p50 {ms(facts['p50'])}, p99 {ms(facts['p99'])}, "
-                          f"max {ms(facts['max'])}"),
-        ("chunks", f"{facts['received']} received, {facts['played']} played, refused: {refused}"),
-        ("age at command", f"observation {ms(facts['age_p50'])} (p50), "
-                           f"{ms(facts['age_max'])} (max)"),
-        ("tick limited", limited),
-        ("stops", str(facts["stops"])),
-        ("tip travelled", f"{facts['tip_path_m']:.2f} m"),
-    ]
-    width = max(len(name) for name, _ in rows)
-    lines = [f"The arm followed its chunks for {facts['seconds']:.0f} s."]
-    lines += [f"  {name:{width}}  {text}" for name, text in rows]
-    if picture:
-        lines.append(f"  {'picture':{width}}  {picture}")
-    lines += [f"not well: {line}" for line in unclean]
-    return "\n".join(lines)

@@ -93,7 +93,7 @@ def _table(table: Table) -> str:
 
 
 def _cell(text: str) -> str:
-    word = text.partition(" ")[0]
+    word = text.partition(" ")[0].rstrip(":,")
     style = f' class="{word}"' if word in VERDICTS else ""
     return f"<td{style}>{escape(text)}</td>"
 
