@@ -12,7 +12,7 @@ import hashlib
 import platform
 import shutil
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -48,6 +48,7 @@ def export_checkpoint(
     lerobot_compat: str = "new",
     dataset: str | None = None,
     statistics: Path | str | Mapping[str, Any] | None = None,
+    cameras: int | Sequence[str] | None = None,
     name: str | None = None,
     threads: int = 1,
     allow_portable: bool = False,
@@ -60,6 +61,9 @@ def export_checkpoint(
     :param joints: see :func:`.joints.parse_joints`; "raw" for a bundle that moves no robot.
     :param backbone, base, dataset, statistics: see the family's load_checkpoint; `lerobot_compat`
         is its `compat`.
+    :param cameras: those to have slots for, how many from the first on or which by name; all of the
+        checkpoint's if None. A masked slot is computed like any other, so a bundle for the cameras
+        that a robot has is faster; its actions are the same.
     :param threads: of the trial runs; a program's workspace depends on them.
     :param allow_portable: take programs that are not one delegate; the manifest says so.
     :param force: replace a bundle that is there already.
@@ -80,6 +84,7 @@ def export_checkpoint(
     options = {
         "backbone": backbone, "base": base, "dataset": dataset, "statistics": statistics,
         "compat": lerobot_compat,
+        "cameras": cameras if cameras is None or isinstance(cameras, int) else list(cameras),
     }
     export = FAMILIES[family](source, options)
     action_joints, state_joints = named.of_width(*export.widths)
@@ -98,8 +103,9 @@ def export_checkpoint(
         shutil.rmtree(work)
         export.write_files(folder)
         checkpoint_hash, backbone_hash = map(digest, export.sources)
+        sections = export.sections()
         manifest = layout.Manifest(
-            **export.sections(),
+            **sections,
             name=name or out.name.removesuffix(".bundle"),
             joints=action_joints, state_joints=state_joints,
             programs=programs, memory=layout.Memory.of(programs),
@@ -115,6 +121,9 @@ def export_checkpoint(
                     "recipe": recipe, "lerobot_compat": lerobot_compat, "dataset": dataset,
                     "statistics": describe(statistics), "allow_portable": allow_portable,
                     "threads": threads,
+                    "cameras": None if cameras is None else ",".join(
+                        camera.name for camera in sections["cameras"]
+                    ),
                 },
                 tools=tools(), machine=this_machine(),
                 created=datetime.now(timezone.utc).isoformat(timespec="seconds"),

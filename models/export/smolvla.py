@@ -29,7 +29,6 @@ from ..smolvla.policy import STAGES, SmolVLA
 from ..smolvla.processors import ACTION, STATE
 
 FAMILY = "smolvla"
-IMAGES = "observation.images."
 TOKENIZER, STATISTICS, EMBEDDINGS = "tokenizer.json", "statistics.json", "embeddings.npy"
 TABLE_DTYPES = {torch.float32: "float32", torch.float16: "float16", torch.bfloat16: "bfloat16"}
 
@@ -163,13 +162,11 @@ class SmolVLAExport:
         }
 
     def camera(self, key: str) -> layout.Camera:
-        """Return a camera by its key; its name is the key's last part."""
+        """Return a camera by its key, with the robot's name of it."""
         shape = self.checkpoint.camera_shapes.get(key, ())
         config = self.checkpoint.config
         height, width = shape[1:] if len(shape) == 3 else (config.image_height, config.image_width)
-        return layout.Camera(
-            key.removeprefix(IMAGES).removeprefix("observation."), key, height, width
-        )
+        return layout.Camera(self.checkpoint.camera_names[key], key, height, width)
 
     def rtc(self) -> layout.Rtc:
         """Return what the checkpoint says about real-time chunking, else LeRobot's defaults."""

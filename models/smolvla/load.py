@@ -20,6 +20,7 @@ from torch import nn
 from ..common.errors import CheckpointError, listed
 from ..common.statistics import Statistics, is_old_name
 from ..common.weights import Weights, read_json
+from .cameras import Wanted, camera_names, pick_cameras, read_rename_map
 from .config import SmolVLAConfig
 from .keys import TOKENS, entries, unused
 from .policy import STAGES, SmolVLA
@@ -41,6 +42,7 @@ class SmolVLACheckpoint:
     state: dict[str, torch.Tensor]  # by the names of `policy.SmolVLA`, float32
     token_table: torch.Tensor  # [vocabulary, width], dtype of the file
     cameras: tuple[str, ...]  # feature keys in the network's order, without announced empty ones
+    camera_names: dict[str, str]  # key -> what the robot calls it
     empty_cameras: int  # masked slots that follow where cameras are missing
     camera_shapes: dict[str, tuple[int, ...]]  # as stored; LeRobot does not enforce them
     rename_map: dict[str, str]  # robot's key -> policy's key
@@ -66,6 +68,7 @@ def load_checkpoint(
     statistics: Path | str | Mapping[str, Any] | None = None,
     dataset: str | None = None,
     compat: str = "new",
+    cameras: Wanted = None,
     stages: Sequence[str] = STAGES,
 ) -> SmolVLACheckpoint:
     """Read a checkpoint folder.
@@ -77,6 +80,7 @@ def load_checkpoint(
         has, or "identity" for values that are meant unnormalised.
     dataset: whose statistics to take where a checkpoint has those of several data sets.
     compat: "new", or "transformers-4.55" for the vision positions of transformers 4.55 to 4.57.
+    cameras: those to have slots for, how many from the first on or which; all if not given.
     stages: whose weights to read; everything else is read and checked in any case.
 
     Raises CheckpointError: what was found, what was expected, what to pass or change.
@@ -91,8 +95,10 @@ def load_checkpoint(
     network = with_prefix({n: s for n, s in weights.names.items() if n not in set(old_statistics)})
 
     shapes = {plain: weights.names[name] for plain, name in network.items()}
-    cameras, camera_shapes, empty, state, action = read_features(fields)
+    all_cameras, camera_shapes, empty, state, action = read_features(fields)
     steps = read_steps(folder / "policy_preprocessor.json")
+    rename_map = read_rename_map(steps)
+    names = camera_names(all_cameras, rename_map)
     backbone_dir, backbone_config, backbone_name = find_backbone(fields, folder, backbone)
     tokenizer = read_tokenizer(fields, steps, backbone_dir)
     config = read_config(
@@ -112,8 +118,9 @@ def load_checkpoint(
         steps, read_steps(folder / "policy_postprocessor.json"),
     )
     return SmolVLACheckpoint(
-        folder=folder, config=config, state=tensors, token_table=token_table, cameras=cameras,
-        empty_cameras=empty, camera_shapes=camera_shapes, rename_map=read_rename_map(steps),
+        folder=folder, config=config, state=tensors, token_table=token_table,
+        cameras=pick_cameras(names, cameras), camera_names=names, empty_cameras=empty,
+        camera_shapes=camera_shapes, rename_map=rename_map,
         state_statistics=sources.read(STATE, "STATE", state),
         action_statistics=sources.read(ACTION, "ACTION", action),
         tokenizer=tokenizer, backbone=backbone_dir, compat=compat,
@@ -279,8 +286,3 @@ def find_backbone(
         f"checkpoint nor one of those known ({listed(KNOWN_BACKBONES)}); pass backbone=DIR, a "
         "local copy of its config.json and tokenizer files"
     )
-
-
-def read_rename_map(steps: Mapping[str, Mapping[str, Any]] | None) -> dict[str, str]:
-    step = (steps or {}).get("rename_observations_processor", {})
-    return {str(k): str(v) for k, v in step.get("config", {}).get("rename_map", {}).items()}

@@ -41,7 +41,9 @@ class Dimensions:
 
 @dataclass(frozen=True)
 class Camera:
-    """A camera that the policy saw in training: our name, the checkpoint's key, its pixels."""
+    """A camera that the policy saw in training: the robot's name of it, the checkpoint's key, its
+    pixels.
+    """
 
     name: str
     key: str
@@ -267,7 +269,7 @@ class Provenance:
 class Manifest:
     """bundle.yaml. `joints` are the actions', `state_joints` the state's; "raw" stands for joints
     without names and units, which no robot may be moved by. `rename_map`: a robot's keys to the
-    checkpoint's, as its processors say.
+    checkpoint's, as its processors say; cameras are named by the former already.
     """
 
     family: str

@@ -32,6 +32,7 @@ SPELLINGS = {
     'statistics="identity"': "--stats identity",
     "statistics=FILE": "--stats FILE",
     "compat is": "--lerobot-compat is",
+    "cameras=": "--cameras ",
 }
 
 
@@ -57,6 +58,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--stats", metavar="FILE",
         help="statistics instead of the checkpoint's: the data set's meta/stats.json, or "
         "`identity` if values are meant as they are")  # fmt: skip
+    add("--cameras", metavar="N|NAME,...",
+        help="make slots for these cameras only, or for the first N: a masked slot costs as much as "
+        "any other (default: all)")  # fmt: skip
     add("--name", help="name of the bundle (default: that of the folder)")
     add("--threads", type=int, default=1, metavar="N",
         help="threads to compute with here; a program's workspace depends on them (default 1)")
@@ -74,6 +78,7 @@ def run(arguments: argparse.Namespace) -> int:
     from omni_ros.models.export.joints import parse_joints
 
     joints = parse_joints(arguments.joints)
+    cameras = parse_cameras(arguments.cameras)
     check_target(arguments.out, force=arguments.force)
     # Both warn about each other whenever they are imported.
     for logger in ("torchao", "torch.utils._pytree"):
@@ -84,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     with Steps() as steps:
         try:
-            manifest = steps.run(export, arguments, joints, steps.say)
+            manifest = steps.run(export, arguments, joints, cameras, steps.say)
         except ValueError as error:
             raise UsageError(as_options(str(error))) from error
         except LoweringError as error:
@@ -106,7 +111,19 @@ def as_options(text: str) -> str:
     return text
 
 
-def export(arguments: argparse.Namespace, joints: Any, say: Any) -> Any:
+def parse_cameras(text: str | None) -> int | list[str] | None:
+    """Return how many cameras, or which, None for all."""
+    if text is None:
+        return None
+    if text.strip().lstrip("-").isdecimal():
+        return int(text)
+    names = [name.strip() for name in text.split(",")]
+    if not all(names):
+        raise UsageError(f"--cameras {text!r}: expected a number, or names with commas between")
+    return names
+
+
+def export(arguments: argparse.Namespace, joints: Any, cameras: Any, say: Any) -> Any:
     """Call the exporter with the options of the command line."""
     require("torch", PURPOSE).set_num_threads(arguments.threads)
     from omni_ros.models.export.bundle import export_checkpoint
@@ -114,9 +131,9 @@ def export(arguments: argparse.Namespace, joints: Any, say: Any) -> Any:
     return export_checkpoint(
         arguments.checkpoint, arguments.out, joints=joints, backbone=arguments.backbone,
         base=arguments.base, recipe=arguments.recipe, lerobot_compat=arguments.lerobot_compat,
-        dataset=arguments.dataset, statistics=arguments.stats, name=arguments.name,
-        threads=arguments.threads, allow_portable=arguments.allow_portable, force=arguments.force,
-        progress=say,
+        dataset=arguments.dataset, statistics=arguments.stats, cameras=cameras,
+        name=arguments.name, threads=arguments.threads, allow_portable=arguments.allow_portable,
+        force=arguments.force, progress=say,
     )  # fmt: skip
 
 

@@ -68,6 +68,19 @@ def test_threads_must_make_sense(run):
     assert "--threads 0: expected 1 to 1024" in error
 
 
+@pytest.mark.parametrize(("given", "words"), [
+    ("3", "--cameras 3: the checkpoint has top, wrist; expected 1 to 2"),
+    ("0", "--cameras 0: the checkpoint has"),
+    ("wrist,left", "--cameras wrist,left: the checkpoint has top, wrist"),
+    ("wrist,", "'wrist,': expected a number, or names"),
+])  # fmt: skip
+def test_cameras_that_the_checkpoint_lacks_are_refused_with_those_it_has(torch, run, given, words):
+    status, _, error = run("--joints", "raw", "--cameras", given)
+    assert status == 2
+    assert words in error
+    assert error.count("\n") == 1
+
+
 def test_a_folder_that_is_no_checkpoint_is_one_clear_line(torch, run, tmp_path):
     status, _, error = run("--joints", "raw", checkpoint=tmp_path)
     assert status == 2
@@ -99,13 +112,14 @@ def test_options_reach_the_exporter_and_the_table_is_printed(exporter, run, expo
     status, out, error = run(
         "--joints", "a:rad,b:deg", "--recipe", "int8", "--stats", "identity", "--name", "pick",
         "--lerobot-compat", "transformers-4.55", "--dataset", "so100", "--allow-portable",
-        "--backbone", tmp_path,
+        "--backbone", tmp_path, "--cameras", "wrist, top",
     )  # fmt: skip
     assert status == 0
     assert [joint.name for joint in given["joints"].action] == ["a", "b"]
     assert (given["recipe"], given["statistics"], given["name"]) == ("int8", "identity", "pick")
     assert (given["lerobot_compat"], given["dataset"]) == ("transformers-4.55", "so100")
     assert (given["backbone"], given["allow_portable"]) == (tmp_path, True)
+    assert given["cameras"] == ["wrist", "top"]
     assert "observation.images.top" in out
     assert "s] vision_encoder: lowering" in error
     assert "joints are raw" in error
