@@ -140,7 +140,7 @@ class ObservationIntake:
         for pictures in self._sets(clock):
             stamp_ns = min(picture.stamp_ns for picture in pictures.values())
             pose = self._joints.nearest(stamp_ns, clock.offset_ns, until_ns=now_ns + FUTURE_NS)
-            if pose is not None and pose.spread_ns <= self._slop_ns and self._pose_fresh(pose, clock):
+            if pose is not None and self._pose_fits(pose, clock):
                 self._last_stamp_ns, self._since_ns = stamp_ns, None
                 return self._assembled(stamp_ns, pictures, pose, clock)
         if self._since_ns is None:
@@ -173,9 +173,9 @@ class ObservationIntake:
         return (-FUTURE_NS <= clock.age_ns(picture.stamp_ns) <= limit * 1e9
                 and clock.receipt_age_ns(picture.received_ns) <= limit * 1e9)
 
-    def _pose_fresh(self, pose: Pose, clock: _Clock) -> bool:
+    def _pose_fits(self, pose: Pose, clock: _Clock) -> bool:
         limit = self._config.joints_timeout_s
-        return (clock.age_ns(pose.oldest_ns) <= limit * 1e9
+        return (pose.spread_ns <= self._slop_ns and clock.age_ns(pose.oldest_ns) <= limit * 1e9
                 and clock.receipt_age_ns(pose.received_ns) <= limit * 1e9)
 
     def _assembled(self, stamp_ns: int, pictures: dict[str, Picture], pose: Pose, clock: _Clock

@@ -46,8 +46,8 @@ def reason(
             return intake.CLOCK, f"{name} carries no stamp (0); its driver has to set header.stamp"
         if age_s < -intake.FUTURE_NS * 1e-9:
             return intake.CLOCK, (
-                f"clock of {name} is off by {receipt_age_s - age_s:.2f} s: stamped {-age_s:.2f} s in "
-                "the future; synchronise the clocks (chrony, PTP)"
+                f"clock of {name} is off by {receipt_age_s - age_s:.2f} s: stamped {-age_s:.2f} s "
+                "in the future; synchronise the clocks (chrony, PTP)"
             )
         if age_s > limit_s:
             return intake.CLOCK, (

@@ -11,8 +11,8 @@ class Leftover:
     """Keeps the last chunk's normalised rows.
 
     Row k of a chunk is due at stamp + (k + 1) * dt, so rows are cut, and laid on the times of the
-    new chunk's rows, by stamps alone. A chunk that the arm began late from rest is taken as if it had
-    begun in time: by its second chunk that difference is gone.
+    new chunk's rows, by stamps alone. A chunk that the arm began late from rest is taken as if it
+    had begun in time: by its second chunk that difference is gone.
     """
 
     def __init__(self, chunk: int, dt_ns: int) -> None:
@@ -30,7 +30,7 @@ class Leftover:
         self._rows, self._stamp_ns, self._instruction = rows, stamp_ns, instruction_seq
 
     def forget(self) -> None:
-        """Drop it, as after a stop or a jump of the clock: the next chunk begins a plan of its own."""
+        """Drop it, as after a stop or a jump of the clock: the next chunk begins a new plan."""
         self._rows: np.ndarray | None = None
         self._stamp_ns, self._instruction = 0, 0
 

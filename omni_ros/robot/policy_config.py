@@ -59,9 +59,9 @@ class PolicyConfig:
 
 
 _RANGES: dict[str, tuple[type, float, float, str]] = {
-    "action_rate_hz": (float, 0.1, 1000.0, "write the rows a second that the policy was trained at"),
+    "action_rate_hz": (float, 0.1, 1000.0, "write the rows a second that it was trained at"),
     "execution_horizon": (int, 1, 100000, "write the rows of a chunk to play before the next one"),
-    "slop_s": (float, 0.0, 10.0, "write the largest spread of stamps in an observation, in seconds"),
+    "slop_s": (float, 0.0, 10.0, "write the largest spread of stamps in an observation, s"),
     "image_timeout_s": (float, 0.001, 60.0, "write the oldest picture to look at, in seconds"),
     "joints_timeout_s": (float, 0.001, 60.0, "write the oldest joint state to look at, in seconds"),
     "life_s": (float, 0.001, 3600.0, "write how long a chunk may be played, in seconds"),

@@ -126,8 +126,8 @@ def read_handle(message: Any) -> Handle:
     nbytes = whole(message.nbytes, f"nbytes of {name!r}")
     if 0 in shape or math.prod(shape) * dtype.itemsize != nbytes:
         raise HandleError(
-            f"{name!r} is {dtype} {list(shape)}, {math.prod(shape) * dtype.itemsize} bytes, and says "
-            f"{nbytes}; expected the same, above 0"
+            f"{name!r} is {dtype} {list(shape)}, {math.prod(shape) * dtype.itemsize} bytes, and "
+            f"says {nbytes}; expected the same, above 0"
         )
     return Handle(name, dtype, shape, nbytes)
 

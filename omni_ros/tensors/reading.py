@@ -100,8 +100,8 @@ class RingCache:
         if data is None or data.size != handle.nbytes:
             have = 0 if data is None else data.size
             raise HandleError(
-                f"{handle.name!r} carries {have} bytes inline and says {handle.nbytes}; expected the "
-                "same"
+                f"{handle.name!r} carries {have} bytes inline and says {handle.nbytes}; expected "
+                "the same"
             )
         tensor = self._inline.get(handle.name)
         if tensor is None or (tensor.dtype, tensor.shape) != (handle.dtype, handle.shape):

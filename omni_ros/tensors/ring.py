@@ -203,7 +203,7 @@ class TensorRing:
     def _compare(self, slot: int, sequence: int) -> None:
         word = self._words[slot * (_LINE // 8)]
         if word != 2 * sequence or word == 0:
-            state = f"is at write {word // 2}" if word % 2 == 0 else f"is taking write {-(-word // 2)}"
+            state = f"is taking write {word // 2 + 1}" if word % 2 else f"is at write {word // 2}"
             raise SlotOverwritten(
                 f"slot {slot} of {self.name} {state}, the handle is of write {sequence}; if that "
                 "happens often, raise ring_slots"
@@ -226,8 +226,8 @@ def _shape(slots: int, slot_bytes: int) -> tuple[tuple[int, int, int], int]:
     """Return (slots, slot bytes, bytes from slot to slot) and the bytes of all."""
     if not 2 <= slots <= MAX_SLOTS or not 1 <= slot_bytes <= MAX_SLOT_BYTES:
         raise HandleError(
-            f"a ring of {slots} slots of {slot_bytes} bytes; expected 2 to {MAX_SLOTS} slots of 1 to "
-            f"{MAX_SLOT_BYTES} bytes"
+            f"a ring of {slots} slots of {slot_bytes} bytes; expected 2 to {MAX_SLOTS} slots of 1 "
+            f"to {MAX_SLOT_BYTES} bytes"
         )
     stride = _up(slot_bytes + _SPARE, _PAGE)
     return (slots, slot_bytes, stride), _payload_start(slots) + slots * stride

@@ -73,8 +73,8 @@ def create(what: str, size: int, *, folder: Path = FOLDER) -> SharedMemory:
         raise HandleError(f"{what!r} cannot name shared memory; expected 1 to 40 of a-z, 0-9 and _")
     if not folder.is_dir():
         raise RingError(
-            f"there is no {folder}, so no shared memory; mount one (docker run --shm-size=256m), or "
-            "set transport:=inline"
+            f"there is no {folder}, so no shared memory; mount one (docker run --shm-size=256m), "
+            "or set transport:=inline"
         )
     sweep(folder)
     for _ in range(_TRIES):
@@ -113,8 +113,8 @@ def attach(name: str, *, folder: Path = FOLDER) -> SharedMemory:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as error:
         raise RingError(
-            f"{path} cannot be opened ({error.strerror}): its owner has ended or is another user or "
-            "machine; set transport:=inline there if that stays so"
+            f"{path} cannot be opened ({error.strerror}): its owner has ended, or is another user "
+            "or machine; set transport:=inline there if that stays so"
         ) from error
     try:
         status = os.fstat(fd)

@@ -71,7 +71,7 @@ class TensorWriter:
     def commit(self) -> int:
         """Say that all is written; return the sequence. :raises RingError: nothing was begun."""
         if self._slot is None:
-            raise RingError(f"{self.ring.name}: nothing was begun; expected begin() before commit()")
+            raise RingError(f"{self.ring.name}: nothing was begun; call begin() before commit()")
         self._sequence = self.ring.commit(self._slot)
         return self._sequence
 

@@ -23,16 +23,15 @@ JOINTS = ("shoulder", "elbow", "gripper")
 
 
 class Robot:
-    """Feeds an intake. Times in ms since the start; a message comes when it is stamped, or later."""
+    """Feeds an intake. Times in ms since the start; a message comes when stamped, or later."""
 
     def __init__(self, cameras=("front", "wrist"), keep=4, **settings):
         self.config = PolicyConfig(action_rate_hz=15.0, **settings)
         self.intake = ObservationIntake(cameras, JOINTS, self.config, keep=keep)
 
     def picture(self, camera, stamp, *, came=None, message=None):
-        self.intake.add_image(
-            camera, f"{camera}@{stamp}" if message is None else message, START + stamp * MS, mono(came, stamp)
-        )
+        message = f"{camera}@{stamp}" if message is None else message
+        self.intake.add_image(camera, message, START + stamp * MS, mono(came, stamp))
 
     def joints(self, stamp, *, came=None, names=JOINTS, positions=None):
         positions = [stamp * 0.001] * len(names) if positions is None else positions

@@ -57,7 +57,8 @@ def test_the_codes_are_those_of_the_message():
 
 
 def test_every_field_of_the_message_but_the_callers_is_set(ring):
-    fields = set(re.findall(r"^[\w/\[\]]+ +(\w+)\s*(?:#.*)?$", DEFINITION.read_text(), re.MULTILINE))
+    text = DEFINITION.read_text(encoding="utf-8")
+    fields = set(re.findall(r"^[\w/\[\]]+ +(\w+)\s*(?:#.*)?$", text, re.MULTILINE))
     callers = {"header", "observation_seq", "timings"}
     inline = Message()
     fill_inline(inline, "x", np.zeros(3, np.float32))
@@ -117,9 +118,11 @@ def test_a_tensor_outside_of_the_slot_is_not_named_in_it(ring):
     ("shape", [1] * 9, "9 dimensions"), ("shape", [-3], "'-3'"), ("shape", [2**63, 2], "says 12"),
     ("shape", [2**62, 2**62, 16], "says 12"), ("shape", [3.0], "'3.0'"),
     ("nbytes", 11, "says 11"), ("nbytes", 2**64 - 4, "says"), ("nbytes", -12, "'-12'"),
-    ("offset", 4096, "from 4096 on"), ("offset", 4085, "which has 4096"), ("offset", 66, "multiple"),
+    ("offset", 4096, "from 4096 on"), ("offset", 4085, "which has 4096"),
+    ("offset", 66, "multiple"),
     ("offset", 2**64 - 8, "which has 4096"), ("offset", -64, "'-64'"),
-    ("slot", 3, "has 3"), ("slot", -1, "'-1'"), ("slot", 2**32 - 1, "has 3"), ("slot", None, "None"),
+    ("slot", 3, "has 3"), ("slot", -1, "'-1'"), ("slot", 2**32 - 1, "has 3"),
+    ("slot", None, "None"),
     ("sequence", None, "None"), ("ring", 5, "name of a ring"), ("ring", "", "no name of shared"),
     ("ring", "../../etc/passwd", "no name of shared"),
 ])

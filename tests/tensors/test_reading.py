@@ -167,11 +167,13 @@ from types import SimpleNamespace as Message
 from omni_ros.tensors import RingCache, TensorRing, TensorWriter, open_tensors
 
 spec = Message(name="k", dtype="float32", shape=(2,))
-writer = TensorWriter(TensorRing.create("x", slots=2, slot_bytes=64, folder=Path(sys.argv[1])), [spec])
+ring = TensorRing.create("x", slots=2, slot_bytes=64, folder=Path(sys.argv[1]))
+writer = TensorWriter(ring, [spec])
 writer.begin()["k"][:] = 3
 writer.commit()
 rings = RingCache(folder=Path(sys.argv[1]))
 for inline in (False, True):
-    print(open_tensors(writer.handles(Message, inline=inline), rings).arrays["k"].tolist(), flush=True)
+    opened = open_tensors(writer.handles(Message, inline=inline), rings)
+    print(opened.arrays["k"].tolist(), flush=True)
 """, tmp_path)
     assert process.communicate()[0].split("\n") == ["[3.0, 3.0]", "[3.0, 3.0]", ""]

@@ -1,6 +1,6 @@
 # Copyright 2026 The omni_ros authors
 # SPDX-License-Identifier: Apache-2.0
-"""A ring hands out slots in turn, and a slot that was overwritten is never taken for a whole one."""
+"""A ring hands out slots in turn; one that was overwritten is never taken for a whole one."""
 
 from __future__ import annotations
 
@@ -127,7 +127,8 @@ def test_impossible_sizes_are_refused(wrong):
 
 @settings(derandomize=True, deadline=None, max_examples=80)
 @given(st.integers(2, 5), st.lists(
-    st.one_of(st.just("begin"), st.just("commit"), st.tuples(st.integers(0, 4), st.integers(0, 12))),
+    st.one_of(
+        st.just("begin"), st.just("commit"), st.tuples(st.integers(0, 4), st.integers(0, 12))),
     max_size=60,
 ))
 def test_a_view_succeeds_exactly_while_the_slot_holds_that_write(slots, actions):

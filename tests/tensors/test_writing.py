@@ -11,7 +11,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omni_ros.tensors import HandleError, RingCache, RingError, TensorRing, TensorWriter, open_tensors
+from omni_ros.tensors import (
+    HandleError,
+    RingCache,
+    RingError,
+    TensorRing,
+    TensorWriter,
+    open_tensors,
+)
 from omni_ros.tensors.handle import DTYPES
 
 
