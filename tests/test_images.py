@@ -194,3 +194,18 @@ def test_undecodable_data_is_refused_with_its_size(data):
     pytest.importorskip("cv2")
     with pytest.raises(images.ImageError, match=f"{len(data)} bytes"):
         images.decode(SimpleNamespace(format="jpeg", data=data))
+
+
+@pytest.mark.parametrize("size", [(300, 400), (3, 70_000)])
+def test_a_large_yuv_picture_is_the_same_as_its_rows_one_by_one(size):
+    height, width = size
+    data = np.random.default_rng(1).integers(0, 256, (height, width * 2), np.uint8)
+
+    def read(rows):
+        return images.to_rgb(SimpleNamespace(
+            width=width, height=len(rows), step=width * 2, encoding="yuyv", is_bigendian=0,
+            data=rows.tobytes()))
+
+    whole = read(data)
+    for row in (0, height // 2, height - 1):
+        assert np.array_equal(whole[row], read(data[row:row + 1])[0])
