@@ -45,7 +45,13 @@ class SharedMemory:
         protection = mmap.PROT_READ | (mmap.PROT_WRITE if owned else 0)
         # Pages are there from now on, so that the first hop costs what the others do.
         flags = mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0)
-        self.map = mmap.mmap(fd, size, flags=flags, prot=protection)
+        try:
+            self.map = mmap.mmap(fd, size, flags=flags, prot=protection)
+        except (OSError, ValueError) as error:
+            raise RingError(
+                f"{self._path}: {size / _MB:.1f} MB cannot be mapped ({error}); raise the limit on "
+                "this process's memory (ulimit -v), or set transport:=inline"
+            ) from error
 
     @property
     def gone(self) -> bool:

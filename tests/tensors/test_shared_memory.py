@@ -162,6 +162,17 @@ def test_less_memory_than_the_cgroup_allows_is_refused(tmp_path, monkeypatch):
         TensorRing.create("test", slots=2, slot_bytes=1 << 20, folder=tmp_path)
 
 
+def test_what_cannot_be_mapped_is_refused_and_nothing_is_left(tmp_path, monkeypatch):
+    def full(*arguments, **settings):
+        raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+    before = len(os.listdir("/proc/self/fd"))
+    monkeypatch.setattr(shared_memory.mmap, "mmap", full)
+    with pytest.raises(RingError, match="cannot be mapped.*Cannot allocate memory"):
+        TensorRing.create("test", slots=2, slot_bytes=8, folder=tmp_path)
+    assert os.listdir(tmp_path) == [] and len(os.listdir("/proc/self/fd")) == before
+
+
 def test_a_machine_without_shared_memory_is_told_what_to_do(tmp_path):
     with pytest.raises(RingError, match="no shared memory.*transport:=inline"):
         TensorRing.create("test", slots=2, slot_bytes=8, folder=tmp_path / "none")
