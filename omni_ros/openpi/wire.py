@@ -242,7 +242,7 @@ def _array(data: Any, dtype: np.dtype, shape: Any, limits: Limits) -> np.ndarray
     except ValueError as error:  # nothing in it, but sizes whose product numpy cannot hold
         raise WireError(f"an array of shape {shape}: {error}") from error
     if dtype.kind == "b":
-        return values.view(np.uint8) != 0  # any byte that is not 0 or 1 would be a strange boolean
+        return values.view(np.uint8).astype(bool)  # any byte that is not 0 or 1 would be a strange boolean
     if dtype.kind == "U":
         points = np.frombuffer(data, np.dtype(np.uint32).newbyteorder(dtype.byteorder))
         if ((points > 0x10FFFF) | ((points >= 0xD800) & (points <= 0xDFFF))).any():

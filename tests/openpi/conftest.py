@@ -193,3 +193,36 @@ def openpi_packages() -> dict[str, str]:
             pytest.skip(f"openpi-client and openpi-server cannot be installed: {done.stderr[-300:]}")
     path = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
     return {**os.environ, "PYTHONPATH": path}
+
+
+@pytest.fixture(scope="session")
+def bundle_observation(exported: Callable[..., Path]) -> Iterator[tuple[object, object]]:
+    """A small SmolVLA opened from its bundle, and something to show it."""
+    from omni_ros.policy.observation import Observation
+    from omni_ros.policy.smolvla import SmolVLAPolicy
+
+    rng = np.random.default_rng(3)
+    with SmolVLAPolicy(exported("smolvla_given", "fp32")) as policy:
+        images = {camera.name: rng.integers(0, 256, (camera.height, camera.width, 3), np.uint8)
+                  for camera in policy.manifest.cameras}  # fmt: skip
+        state = rng.normal(0, 10, policy.manifest.dimensions.state).astype(np.float32)
+        yield policy, Observation(images, state)
+
+
+@pytest.fixture(scope="session")
+def run_serve(exported: Callable[..., Path]) -> Iterator[str]:
+    """The address of `omni serve` with that bundle."""
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-m", "omni_ros.cli.main", "serve", str(exported("smolvla_given", "fp32")),
+         "--port", "0"], stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    try:
+        line = ""
+        while "openpi" not in line:
+            line = process.stdout.readline()
+            assert line, "omni serve has ended"
+        yield line.split()[-1]
+    finally:
+        process.terminate()
+        process.wait(30)
+        process.stdout.close()
