@@ -27,8 +27,13 @@ class FollowerNode(StageNode):
     preceding = topic = ""
     _heard_ns = 0
 
+    def release(self) -> None:
+        """Let go of the tensors of others."""
+        raise NotImplementedError
+
     def connect(self) -> None:
         self.make_inbox(self.topic)
+        self.keep(self.release)
 
     def begin(self) -> None:
         self._heard_ns = time.monotonic_ns()
@@ -79,6 +84,8 @@ class FollowerNode(StageNode):
     def use(self, message: StageHandoff, bind: Callable[[], None]) -> bool:
         """Bind tensors; whether they are what the program takes."""
         try:
+            if self.inbox.is_new_source(message):
+                self.release()  # what was bound belongs to a ring that may be gone
             bind()
         except (ProgramError, ValueError, KeyError) as error:
             self.drop("malformed", message, error)

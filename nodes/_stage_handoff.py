@@ -106,7 +106,7 @@ class HandoffReader:
 
     def __init__(self, node: Node, topic: str, waiter: Waiter, link: LocalLink | None) -> None:
         self._rings = RingCache()
-        self._link, self._unreachable = link, 0
+        self._link, self._unreachable, self._source = link, 0, ""
         self.subscriptions: tuple[TimedSubscription, ...] = ()
         if link is None:
             self.subscriptions = (TimedSubscription(node, StageHandoff, topic, COMMAND_QOS),)
@@ -131,6 +131,12 @@ class HandoffReader:
         :raises TensorError: they cannot be had, for one of its reasons.
         """
         return open_tensors(message.tensors, self._rings)
+
+    def is_new_source(self, message: StageHandoff) -> bool:
+        """Whether tensors lie in another ring than the last ones did: the stage before began anew."""
+        source = message.tensors[0].ring if message.tensors else ""
+        new, self._source = source != self._source, source
+        return new
 
     def note_reached(self, reached: bool, message: StageHandoff) -> None:
         """Note whether a ring could be reached."""

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import time
 import traceback
 from functools import partial
 from typing import Any, Callable
@@ -284,7 +283,7 @@ class StageNode(LifecycleNode):
     def listen(self) -> None:
         """Take the newest sentence."""
         for message, _, sent_ns in self.sentences.take_timed():
-            self.instruction = Instruction(message.data.strip(), sent_ns or time.time_ns())
+            self.instruction = Instruction(message.data.strip(), sent_ns)
             self.gate.hear(self.instruction)
 
     def drop(self, reason: str, message: StageHandoff, error: Exception | None = None) -> None:

@@ -24,6 +24,8 @@ LOOK_PERIOD_S = 0.05
 STATUS_PERIOD_S = 1.0
 #: A state that lasts shorter than this is not worth a line in the log, seconds.
 LOG_AFTER_S = 1.0
+#: Characters that tell one reason from another; numbers come later in a text.
+FEW = 24
 
 LEVELS = {State.WAITING: DiagnosticStatus.WARN, State.ERROR: DiagnosticStatus.ERROR}
 
@@ -63,21 +65,23 @@ class StageStatus:
         current = numbers.state, numbers.text
         if self._shown is None or current[0] != self._shown[0]:
             self._since_ns, now = mono_ns, True
-        self._log(current, mono_ns)
+        self._log(*current, mono_ns)
         self._log_drops(numbers)
         if now or mono_ns >= self._due_ns:
             self._shown = current
             self._due_ns = mono_ns + round(STATUS_PERIOD_S * 1e9)
             self._publisher.publish(self._message(numbers))
 
-    def _log(self, current: tuple[State, str], mono_ns: int) -> None:
-        """Log a state that lasts: between two observations a stage always waits a moment."""
-        state, text = current
-        if state == self._logged[0] and (state is not State.WAITING or text[:24] == self._logged[1][:24]):
+    def _log(self, state: State, text: str, mono_ns: int) -> None:
+        """Log what lasts, once: between two observations a stage always waits a moment."""
+        if (state, text[:FEW]) == self._logged:
             return
         if state is not State.ERROR and mono_ns - self._since_ns < LOG_AFTER_S * 1e9:
+            if state is State.RUNNING and self._logged[0] is State.WAITING:
+                self._logged = state, ""  # the next wait is another one
             return
-        self._logged = current
+        if state is State.RUNNING and self._logged == (state, ""):
+            return
         log = self._node.get_logger()
         if state is State.ERROR:
             log.error(text)
@@ -85,6 +89,7 @@ class StageStatus:
             log.warning(text)
         else:
             log.info(text)
+        self._logged = state, text[:FEW]
 
     def _log_drops(self, numbers: Numbers) -> None:
         for reason, number in numbers.dropped.items():

@@ -12,6 +12,7 @@ from __future__ import annotations
 import queue
 import threading
 from concurrent.futures import Future
+from concurrent.futures import TimeoutError as NotInTime
 from typing import Any, Callable
 
 
@@ -50,7 +51,7 @@ class StageThread:
         wake()
         try:
             self._loop.result(timeout=timeout_s)
-        except TimeoutError:
+        except NotInTime:
             return False
         self._loop = None
         return True

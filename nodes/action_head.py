@@ -69,7 +69,6 @@ class ActionHeadNode(FollowerNode):
 
     def connect(self) -> None:
         super().connect()
-        self.keep(self._head.release)
         self._chunks = self.create_publisher(ActionChunk, "action_chunk", CHUNK_QOS)
         self.keep(lambda: self.destroy_publisher(self._chunks))
         self._beats = self.create_publisher(Heartbeat, "heartbeat", COMMAND_QOS)
@@ -80,6 +79,9 @@ class ActionHeadNode(FollowerNode):
         verdict = self._pace.verdict(expected_ns)
         if verdict is not None and verdict.refused:
             raise ValueError(f"after the warm-up: {verdict.text}")
+
+    def release(self) -> None:
+        self._head.release()
 
     def _expected_ns(self) -> int:
         """Sum of what each stage took when it was warmed up, as far as they have said."""

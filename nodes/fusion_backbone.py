@@ -38,8 +38,11 @@ class FusionBackboneNode(FollowerNode):
         valid = TensorSpec("valid", self._backbone.valid.shape, "float32")
         self._names = [spec.name for spec in self._backbone.program.outputs] + ["valid"]
         self._outbox = self.make_outbox("prefix", [*self._backbone.program.outputs, valid])
-        self.keep(self._backbone.release)
+        self.keep(self.release)  # before the outbox closes
         self._truncated = ""
+
+    def release(self) -> None:
+        self._backbone.release()
 
     def work(self) -> None:
         message = self.receive()

@@ -89,7 +89,7 @@ class VisionEncoderNode(StageNode):
                 pass
         self._source = self.get_parameter("source").value
         self._seq, self._pipeline, self._last_ns = 0, time.time_ns(), 0
-        self._number = self.instruction.number
+        self._current = self.instruction
         self._simulated = self.get_parameter("use_sim_time").value
         self._intake.reset()
         self._pace.reset()
@@ -131,8 +131,8 @@ class VisionEncoderNode(StageNode):
     def _follow(self, now_ns: int) -> None:
         """Take in sentences and chunks."""
         self.listen()
-        if self.instruction.number != self._number:
-            self._number = self.instruction.number
+        if self.instruction != self._current:
+            self._current = self.instruction
             self.get_logger().info(f"instruction: {self.instruction.text or '(none)'}")
             if self._pace.in_flight:
                 self.tally.dropped("past instruction", self._seq)

@@ -32,7 +32,10 @@ REMEMBERED = 64
 
 
 class Succession:
-    """Numbers that follow each other, each of which is past once another one has come."""
+    """Numbers that follow each other, each of which is past once another one has come.
+
+    0 stands for a number that is not known, and is never past.
+    """
 
     def __init__(self) -> None:
         self.current: int | None = None
@@ -40,11 +43,11 @@ class Succession:
 
     def past(self, number: int) -> bool:
         """Whether another one has followed it."""
-        return number != self.current and number in self._past
+        return number not in (0, self.current) and number in self._past
 
     def see(self, number: int) -> bool:
         """Note a number that is not past; return whether it is a new one."""
-        if number == self.current:
+        if number in (0, self.current):
             return False
         if self.current is not None:
             self._past.append(self.current)
@@ -54,7 +57,10 @@ class Succession:
 
 @dataclass(frozen=True)
 class Instruction:
-    """A sentence, and the number of the message that said it; "" is no instruction."""
+    """A sentence, and the number of the message that said it, 0 if that is not known.
+
+    The empty sentence is no instruction.
+    """
 
     text: str = ""
     number: int = 0
@@ -71,14 +77,11 @@ class Gate:
         self._bundle, self._life_ns = bundle, life_ns
         self._pipelines, self._instructions = Succession(), Succession()
         self._seq = -1
-        #: A sentence that this stage heard of by itself.
-        self.heard: Instruction | None = None
 
     def hear(self, instruction: Instruction) -> None:
         """Note a sentence: what was begun for those before is past."""
         if not self._instructions.past(instruction.number):
             self._instructions.see(instruction.number)
-            self.heard = instruction
 
     def admit(self, *, bundle: str, pipeline: int, seq: int, instruction: int, stamp_ns: int,
               now_ns: int) -> str | None:
