@@ -32,9 +32,11 @@ from .lower import RECIPES
 from .memory import Peak
 from .stage import Settings, Source, export_stage
 
-#: A program may be this far from its own golden vectors. Dynamic quantisation turns a last bit into
-#: a step of a whole level, so other kernels (another CPU) may differ by some of those.
-TOLERANCES = {"fp32": layout.Tolerance(1e-5, 1e-4), "int8": layout.Tolerance(1e-4, 0.1)}
+#: fp32: how far a program may be from its own golden vectors. Kernels of another CPU sum in another
+#: order: 1e-6 was seen between AVX-512 and AVX2.
+FP32_TOLERANCE = layout.Tolerance(1e-5, 1e-4)
+#: int8, on a machine like the exporter's: the same kernels gave the same bits with 1 and 2 threads.
+INT8_SAME_MACHINE = 1e-4
 
 
 def export_checkpoint(
@@ -114,7 +116,7 @@ def export_checkpoint(
                 for path in sorted(folder.rglob("*")) if path.is_file()
             },
             golden={stage: f"golden/{stage}.npz" for stage in programs},
-            tolerance=TOLERANCES[recipe],
+            tolerance=tolerance(recipe, programs),
             provenance=layout.Provenance(
                 checkpoint_sha256=checkpoint_hash, backbone_sha256=backbone_hash,
                 options={
@@ -135,6 +137,20 @@ def export_checkpoint(
     total = sum(entry.bytes for entry in manifest.files.values())
     say(f"{out}: {total / 1e6:.1f} MB in {time.monotonic() - started:.1f} s")
     return manifest
+
+
+def tolerance(recipe: str, programs: Mapping[str, layout.ProgramEntry]) -> layout.Tolerance:
+    """Return how far programs may be from their golden vectors.
+
+    Dynamic quantisation turns a last bit into a step of a whole level, so another CPU's kernels give
+    another rounding of the same network. Each is about as far from the network in float32 as the one
+    measured here, so two of them are at most twice that apart. (Between AVX-512 and AVX2 it was up
+    to 0.6 times that.)
+    """
+    if recipe == "fp32":
+        return FP32_TOLERANCE
+    furthest = max(program.difference for program in programs.values())
+    return layout.Tolerance(INT8_SAME_MACHINE, min(1.0, max(2 * furthest, 1e-3)))
 
 
 def family_of(folder: Path) -> str:

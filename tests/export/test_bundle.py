@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from safetensors.numpy import load_file, save_file  # noqa: E402
 
 from omni_ros.bundles import open_bundle, read_golden, read_manifest  # noqa: E402
 from omni_ros.models.export import lowering, stage  # noqa: E402
+from omni_ros.models.export.bundle import tolerance  # noqa: E402
 from omni_ros.models.export.lower import LoweringError  # noqa: E402
 from omni_ros.models.smolvla.load import build, load_checkpoint  # noqa: E402
 
@@ -56,6 +58,22 @@ def test_programs_answer_as_the_network_does(case):
     limit = {"fp32": 1e-5, "int8": 0.1}[recipe]
     for name, entry in read_manifest(bundle).programs.items():
         assert entry.difference <= limit, name
+
+
+def test_another_cpu_may_differ_by_twice_what_quantising_costs_and_in_fp32_by_rounding(case):
+    bundle, recipe = case
+    manifest = read_manifest(bundle)
+    costs = max(entry.difference for entry in manifest.programs.values())
+    assert manifest.tolerance.across_machines == {"fp32": 1e-4, "int8": 2 * costs}[recipe]
+
+
+@pytest.mark.parametrize(("differences", "across"), [
+    ([0.01, 0.05, 0.02], 0.1), ([1e-6], 1e-3), ([0.2, 0.9], 1.0),
+])
+def test_the_tolerance_across_machines_follows_the_worst_program(differences, across):
+    programs = {str(d): SimpleNamespace(difference=d) for d in differences}
+    assert tolerance("int8", programs).across_machines == pytest.approx(across)
+    assert tolerance("fp32", programs).across_machines == 1e-4
 
 
 def test_what_xnnpack_needs_is_measured_since_no_plan_shows_it(case):
