@@ -88,6 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
         # A trip of another player of this name must not stop this one, nor the other way round.
         os.environ["OMNI_ROS_STATE"] = folder
         robot = robot_of(arguments, Path(folder))
+        horizon = horizon_of(arguments, robot)
         try:
             for number, part in enumerate(blocks(trials, arguments.block)):
                 # Who comes first alternates: the first may leave caches or heat to the second.
@@ -97,7 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
             trouble = str(error) or "interrupted"
             if not any(run["episodes"] for run in runs):
                 raise
-    found = document(arguments, sources, horizon_of(arguments, robot), runs, facts, trouble)
+    found = document(arguments, sources, horizon, runs, facts, trouble)
     write(render(found, terminal_width()))
     if arguments.json is not None:
         arguments.json.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
