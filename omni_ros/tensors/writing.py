@@ -93,7 +93,7 @@ class TensorWriter:
             raise HandleError(f"no tensor {unknown[0]!r}; there are {', '.join(self._places)}")
         arrays, index = self._arrays[self._slot.index], self._slot.index
         key = index, names, make
-        messages = None if inline or self.ring.is_private else self._messages.get(key)
+        messages = None if inline else self._messages.get(key)
         if messages is not None:
             for message in messages:
                 message.sequence = self._sequence
@@ -104,7 +104,7 @@ class TensorWriter:
                 fill_inline(message, name, arrays[name])
             else:
                 fill_shared(message, name, arrays[name], self.ring, index, self._sequence)
-        if not inline and not self.ring.is_private:
+        if not inline and not self.ring.is_private:  # those are passed on by reference
             self._messages[key] = messages
         return messages
 

@@ -135,6 +135,16 @@ def test_each_joint_is_taken_from_the_sample_nearest_to_the_pictures():
     assert robot.pick(140).positions.tolist() == [100, -100, 95]
 
 
+def test_of_two_that_measure_one_joint_the_nearer_sample_counts():
+    for first, second in (("gripper",), JOINTS), (JOINTS, ("gripper",)):
+        robot = Robot(cameras=("front",))
+        robot.picture("front", 100)
+        robot.joints(103, names=JOINTS, positions=[1.0, 2.0, 3.0])
+        for names in (first, second):
+            robot.joints(105 if names == JOINTS else 110, names=names, positions=[9.0] * len(names))
+        assert robot.pick(120).positions.tolist() == [1.0, 2.0, 3.0]
+
+
 def test_a_joint_state_without_a_stamp_counts_from_when_it_came():
     robot = Robot(cameras=("front",))
     robot.picture("front", 100)
@@ -251,6 +261,14 @@ def test_clocks_may_differ_by_a_little():
     robot.picture("front", 140, came=100)
     robot.joints(100)
     assert isinstance(robot.pick(110), Assembled)
+
+
+def test_a_picture_is_too_old_by_when_it_came_though_its_stamp_is_not():
+    robot = Robot(cameras=("front",), image_timeout_s=0.1)
+    robot.picture("front", 40, came=0)
+    robot.joints(60)
+    got = robot.pick(120)
+    assert got.code == "picture_stale" and "0.12 s; allowed are 0.1 s" in got.text
 
 
 def test_a_clock_that_lags_but_within_the_timeout_is_noticed():
