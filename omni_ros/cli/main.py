@@ -49,6 +49,8 @@ COMMANDS: Mapping[str, Command] = {
     "parity": Command("compare a bundle with recorded tensors of its checkpoint",
                       "omni_ros.cli.parity"),  # fmt: skip
     "serve": Command("serve a bundle to OpenPI clients", "omni_ros.cli.serve"),
+    "train-tabletop": Command("train the table-top policy from nothing",
+                              "omni_ros.cli.train_tabletop"),  # fmt: skip
     "bench": Command("measure a part on this machine", "omni_ros.cli.bench"),
 }
 
