@@ -50,7 +50,7 @@ def run_trial(
     graph.begin(trial.seed)
     yaws, pad = scenes.of(trial.seed)
     look = graph.look()
-    pad = look.objects.get(PAD_NAME, pad)
+    pad = look.objects.get(PAD_NAME, pad)[:2]
     judged, told = (Task(trial.skill, colour) for colour in (trial.colour, trial.told))
     judges = [Judge(task, look.objects, pad=pad, start_s=look.seconds) for task in (judged, told)]
     if expert is not None:

@@ -15,7 +15,7 @@ from omni_ros.cli import tabletop_episode  # noqa: E402
 from omni_ros.cli.tabletop_episode import Scenes, run_trial  # noqa: E402
 from omni_ros.cli.tabletop_trials import Trial  # noqa: E402
 from omni_ros.world import expert  # noqa: E402
-from omni_ros.world.scene import BLOCK_NAMES  # noqa: E402
+from omni_ros.world.scene import BLOCK_NAMES, PAD_NAME  # noqa: E402
 from omni_ros.world.simulation import Simulation  # noqa: E402
 from omni_ros.world.tasks import task_of  # noqa: E402
 
@@ -44,9 +44,10 @@ class Graph:
         self.said.append(sentence)
 
     def look(self):
-        blocks = dict(zip(BLOCK_NAMES, self.simulation.block_positions()))
+        objects = dict(zip(BLOCK_NAMES, self.simulation.block_positions()))
+        objects[PAD_NAME] = np.append(self.simulation.pad_position(), 0.0)
         return SimpleNamespace(seconds=self.simulation.time, tip=self.simulation.tip(),
-                               touched=self.simulation.touched(), objects=blocks)
+                               touched=self.simulation.touched(), objects=objects)
 
     def spin(self, seconds):
         task = task_of(self.said[-1])
@@ -90,6 +91,18 @@ def test_a_swapped_sentence_is_judged_by_both_colours(scenes):
     swapped = Trial(300_000, "touch", "red", "green", "touch the green block")
     result = run_trial(Graph(), swapped, scenes)
     assert (result.verdict, result.told_verdict) == ("wrong", "success")
+
+
+def test_an_expert_is_told_the_scene_and_served_at_every_look(scenes):
+    graph, served = Graph(), []
+
+    def begin(yaws, pad):
+        assert yaws.shape == (4,)
+        assert np.array_equal(pad, graph.simulation.pad_position())
+
+    expert_source = SimpleNamespace(begin=begin, serve=lambda task, look: served.append(task))
+    run_trial(graph, TRIAL, scenes, expert_source)
+    assert served[0] is None and set(served[1:]) == {task_of(TRIAL.sentence)}
 
 
 def test_no_sentence_stands_before_and_after_a_trial(scenes):
