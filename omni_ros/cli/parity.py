@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from omni_ros.cli import UsageError
+from omni_ros.cli import UsageError, parity_openpi
 from omni_ros.cli.children import child_environment
 from omni_ros.cli.report import format_table, terminal_width, write
 from omni_ros.telemetry.provenance import one_line, provenance
@@ -30,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `omni parity`."""
     add = parser.add_argument
     add("bundle", type=Path, nargs="?", metavar="BUNDLE", help="a bundle of the set's checkpoint")
-    add("--oracle", type=Path, required=True, metavar="DIR",
+    add("--oracle", type=Path, metavar="DIR",
         help="reference set: checkpoint/, vlm/, arch.json, tensors/")  # fmt: skip
     add("--recipe", choices=("fp32", "int8"),
         help="instead of BUNDLE: export the set's checkpoint to a temporary one first")  # fmt: skip
@@ -38,10 +38,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="for --recipe: the backbone's config and tokenizer (default: DIR/vlm)")  # fmt: skip
     add("--threads", type=int, default=1, metavar="N", help="threads to run with (default 1)")
     add("--json", type=Path, metavar="FILE", help="write all rows to FILE as JSON")
+    parity_openpi.add_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare and print a row a tensor. Exit status 1 if one does not pass."""
+    if arguments.openpi is not None:
+        return parity_openpi.run(arguments)
+    if arguments.oracle is None:
+        raise UsageError("neither --oracle nor --openpi given; expected what to compare with")
     if (arguments.bundle is None) == (arguments.recipe is None):
         given = "neither" if arguments.bundle is None else "both"
         raise UsageError(f"{given} of BUNDLE and --recipe given; expected exactly one of them")

@@ -39,7 +39,7 @@ ORDERLY_AFTER_S = 1.0
 
 class RemotePolicy:
     """The link to one server. Every method may be called from any thread and returns at once,
-    but for `stop` and `ask`."""
+    but for `stop`, `ask` and `wait_connected`."""
 
     def __init__(
         self, settings: RemoteSettings, *, expect: Expectation | None = None,
@@ -147,6 +147,18 @@ class RemotePolicy:
         if outcome.code != "good":
             raise LinkError(outcome.code, outcome.text)
         return outcome
+
+    def wait_connected(self, timeout_s: float) -> None:
+        """Wait until the server has sent its metadata: for tools, never for a node.
+
+        :raises LinkError: it has not, in time, or they do not fit.
+        """
+        with self._lock:
+            self._lock.wait_for(lambda: self._state in (State.WARMING, State.ACTIVE)
+                                or self._reason.code == "mapping", timeout_s)  # fmt: skip
+            state, reason = self._state, self._reason
+        if state not in (State.WARMING, State.ACTIVE):
+            raise LinkError(reason.code, reason.text)
 
     def reset(self) -> bool:
         """Have the server forget the episode, where its dialect has that; return whether it does."""
