@@ -59,7 +59,11 @@ def made_set(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
             folder, config, tokenizer=ORACLES / "smolvla_given" / "vlm", cameras=cameras
         )
         record(folder)
-        export_checkpoint(folder / "checkpoint", folder / "fp32.bundle", joints="raw")
+        # Here rather than in processes of their own: they are small, and loading PyTorch again for
+        # each program takes longer than all the rest.
+        export_checkpoint(
+            folder / "checkpoint", folder / "fp32.bundle", joints="raw", isolate=False
+        )
         return folder
 
     return made
