@@ -16,7 +16,7 @@ from omni_ros.bundles.errors import BundleError, MemoryShortage
 from omni_ros.bundles.footprint import Footprint, measure
 from omni_ros.bundles.golden import check_golden, read_golden, this_machine, write_golden
 from omni_ros.bundles.layout import Manifest, Memory
-from omni_ros.bundles.manifest import read_manifest, write_manifest
+from omni_ros.bundles.manifest import manifest_hash, read_manifest, write_manifest
 from omni_ros.bundles.memory import check_memory, memory_left
 from omni_ros.bundles.opening import open_bundle
 from omni_ros.bundles.trial import try_programs
@@ -33,6 +33,7 @@ __all__ = [
     "check_memory",
     "file_entry",
     "load_program",
+    "manifest_hash",
     "measure",
     "memory_left",
     "open_bundle",

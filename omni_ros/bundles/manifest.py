@@ -90,6 +90,15 @@ def read_manifest(folder: str | Path) -> Manifest:
         raise BundleError(f"{path}: {reason}") from error
 
 
+def manifest_hash(folder: str | Path) -> str:
+    """Return the SHA-256 that the manifest of a bundle is signed with: it names the bundle's content.
+
+    :raises BundleError: see :func:`read_manifest`.
+    """
+    read_manifest(folder)
+    return (Path(folder) / MANIFEST).read_text(encoding="utf-8").rsplit(" ", 1)[1].strip()
+
+
 def write_manifest(folder: str | Path, manifest: Manifest) -> Path:
     """Write bundle.yaml into a folder and return its path."""
     path = Path(folder) / MANIFEST

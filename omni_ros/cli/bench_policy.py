@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from omni_ros.cli import UsageError
+from omni_ros.cli import UsageError, bench_results
 from omni_ros.cli.baseline import percentile
 from omni_ros.cli.children import child_environment
 from omni_ros.cli.launched import say
@@ -54,6 +54,11 @@ def run(arguments: argparse.Namespace) -> int:
     _check(arguments, cameras, len(manifest.cameras))
     document = measure(arguments, manifest, cameras)
     write(render(document, terminal_width()))
+    try:
+        bench_results.keep(arguments.bundle, document)
+        say("kept for omni inspect")
+    except OSError as error:
+        say(f"not kept for omni inspect: {error}")
     if arguments.json is not None:
         arguments.json.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
         say(f"written to {arguments.json}")

@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from omni_ros.cli import bench_results
 from omni_ros.cli.report import format_table, terminal_width, write
 from omni_ros.requirements import MissingDependency
 
@@ -41,6 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
         # The table first: it helps to understand the fault.
         if not arguments.json:
             write(summary(manifest, width=terminal_width()))
+            write("\n" + bench(arguments.bundle, width=terminal_width()))
         checks = verify(arguments.bundle, manifest) if arguments.verify else None
     except BundleError as error:
         if arguments.json:
@@ -77,7 +79,10 @@ def document(folder: Path, manifest: Any, checks: dict[str, Any] | None) -> dict
     from omni_ros.bundles import schema
     from omni_ros.bundles.manifest import FORMAT
 
-    data = {"bundle": str(folder), "format": FORMAT, **schema.to_data(manifest)}
+    data = {
+        "bundle": str(folder), "format": FORMAT, **schema.to_data(manifest),
+        "bench": bench_results.kept(folder),
+    }
     return data if checks is None else {**data, "verified": checks}
 
 
@@ -203,6 +208,15 @@ def provenance(manifest: Any) -> Iterable[tuple[str, str]]:
         f"{made.python}"
     )
     yield "machine", origin.machine
+
+
+def bench(folder: Path, *, width: int = 80) -> str:
+    """Return the time of each stage as it was measured last, or how to measure it."""
+    result = bench_results.kept(folder)
+    if result is None:
+        return paragraphs([("bench", "not measured yet; omni bench policy BUNDLE does")], width)
+    table = format_table(("stage", "ms a chunk", "share"), bench_results.rows(result))
+    return f"{table}\n\n{paragraphs(bench_results.facts(result), width)}"
 
 
 def verdict(manifest: Any, checks: dict[str, Any], width: int) -> str:

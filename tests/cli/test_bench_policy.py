@@ -12,6 +12,8 @@ import pytest
 from omni_ros.cli import main
 from omni_ros.cli.policy_work import prefix_length, smolvla_work
 
+pytestmark = pytest.mark.usefixtures("results")
+
 ORACLES = Path(__file__).resolve().parents[1] / "data" / "oracles"
 
 
@@ -38,6 +40,26 @@ def test_a_bench_beside_pytorch_has_both_sides_ratio_stages_and_provenance(
         assert row["seconds"] > 0 and row["share_of_peak"] > 0 and row["eager_seconds"] > 0
     assert document["machine"]["peak_gflops"] == max(document["machine"]["gflops"].values())
     assert document["provenance"]["cpu"]
+
+
+def test_the_latest_result_is_kept_for_inspect_and_the_bundle_stays_whole(
+    exported, results, capsys
+):
+    bundle = exported("smolvla_given", "fp32")
+    for chunks in ("1", "2"):
+        main.main(["bench", "policy", str(bundle), "--chunks", chunks, "--threads", "1"])
+    assert len(list(results.iterdir())) == 1
+    capsys.readouterr()
+    assert main.main(["inspect", str(bundle), "--verify"]) == 0
+    text = " ".join(capsys.readouterr().out.split())
+    assert "of 2 chunks with 1 threads and 2 of 2 cameras" in text
+
+
+def test_a_result_that_cannot_be_kept_is_said_and_no_failure(exported, results, capsys):
+    results.write_text("a file where the folder would be")
+    bundle = exported("smolvla_given", "fp32")
+    assert main.main(["bench", "policy", str(bundle), "--chunks", "1", "--threads", "1"]) == 0
+    assert "not kept for omni inspect" in capsys.readouterr().err
 
 
 def test_without_a_checkpoint_there_is_no_baseline(exported, capsys):

@@ -17,6 +17,8 @@ from omni_ros.bundles.layout import JointName
 from omni_ros.cli import inspect, main
 from omni_ros.requirements import MissingDependency
 
+pytestmark = pytest.mark.usefixtures("results")
+
 PROGRAMS = ("vision_encoder", "fusion_backbone", "action_head")
 
 
