@@ -1,6 +1,6 @@
 # Copyright 2026 The omni_ros authors
 # SPDX-License-Identifier: Apache-2.0
-"""`omni bench policy`: how long a chunk takes, next to the same network in PyTorch.
+"""`omni bench policy`: how long a chunk takes, next to the same network in PyTorch or LeRobot.
 
 The two sides are processes of their own and take turns chunk by chunk, so that what else the
 machine does meets both. Each round gives one ratio; its spread over the rounds is printed, too.
@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from omni_ros.cli import UsageError, bench_results
+from omni_ros.cli import UsageError, bench_results, lerobot_side
 from omni_ros.cli.baseline import percentile
 from omni_ros.cli.children import child_environment
 from omni_ros.cli.launched import say
@@ -27,6 +27,11 @@ EAGER = (
     "the same network and weights in eager PyTorch, float32, with its fused layer_norm, rms_norm, "
     "gelu and scaled_dot_product_attention"
 )
+LEROBOT = (
+    "LeRobot {lerobot} itself, with transformers {transformers} and torch {torch}, its own processors "
+    "included"
+)
+BASELINES = ("eager", "lerobot")
 PROGRAMS = ("vision_encoder", "fusion_backbone", "action_head")
 
 
@@ -41,6 +46,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="pictures a chunk; the bundle's other cameras are masked (default: all)")  # fmt: skip
     add("--checkpoint", type=Path, metavar="DIR",
         help="what the bundle was made of: adds the baseline and each stage's work")  # fmt: skip
+    add("--baseline", choices=BASELINES, default="eager",
+        help="what to compare with: the network in PyTorch, or LeRobot where it is installed "
+        "(default eager)")  # fmt: skip
     add("--backbone", type=Path, metavar="DIR", help="the checkpoint's backbone, where needed")
     add("--json", metavar="FILE", type=Path, help="write all figures to FILE as JSON")
 
@@ -72,6 +80,10 @@ def _check(arguments: argparse.Namespace, cameras: int, most: int) -> None:
                               ("--cameras", cameras, most)):
         if not 1 <= value <= high:
             raise UsageError(f"{name} {value}: expected 1 to {high}")
+    if arguments.baseline == "lerobot":
+        if arguments.checkpoint is None:
+            raise UsageError("--baseline lerobot needs --checkpoint DIR, which LeRobot loads")
+        lerobot_side.check()
     if arguments.json is not None and not arguments.json.absolute().parent.is_dir():
         raise UsageError(f"--json {arguments.json}: its folder is not there; make it first")
 
@@ -82,16 +94,12 @@ def measure(arguments: argparse.Namespace, manifest: Any, cameras: int) -> dict[
     options = {"threads": arguments.threads, "cameras": cameras}
     limits = machine_limits(options)
     bundle_options = {**options, "side": "bundle", "bundle": absolute(arguments.bundle)}
-    eager_options = {
-        **options, "side": "eager", "checkpoint": absolute(arguments.checkpoint),
-        "backbone": absolute(arguments.backbone),
-    }
     sides: dict[str, Side] = {}
     rounds: dict[str, list[dict[str, Any]]] = {}
     try:
         sides["bundle"] = Side(bundle_options)
         if arguments.checkpoint is not None:
-            sides["eager"] = Side(eager_options)
+            sides[arguments.baseline] = Side(baseline_options(arguments, manifest, options))
         for name, side in sides.items():
             say(f"{name}: ready, {side.resident / 1e6:.0f} MB resident; warming up ...")
             for _ in range(arguments.warm_up):
@@ -106,10 +114,12 @@ def measure(arguments: argparse.Namespace, manifest: Any, cameras: int) -> dict[
             side.close()
     results = {name: summary(chunks, sides[name]) for name, chunks in rounds.items()}
     limits = higher(limits, machine_limits(options))
-    ratio = None
-    if "eager" in rounds:
+    baseline = next((name for name in rounds if name != "bundle"), None)
+    ratio = text = None
+    if baseline is not None:
+        text = EAGER if baseline == "eager" else LEROBOT.format(**sides[baseline].facts)
         ratios = [e["seconds"] / b["seconds"]
-                  for e, b in zip(rounds["eager"], rounds["bundle"], strict=True)]
+                  for e, b in zip(rounds[baseline], rounds["bundle"], strict=True)]
         ratio = {name: percentile(ratios, share)
                  for name, share in (("p10", 0.1), ("p50", 0.5), ("p90", 0.9))}
     return {
@@ -120,7 +130,7 @@ def measure(arguments: argparse.Namespace, manifest: Any, cameras: int) -> dict[
         "cameras_of_bundle": len(manifest.cameras),
         "threads": arguments.threads,
         "chunks": arguments.chunks,
-        "baseline": EAGER if "eager" in rounds else None,
+        "baseline": text,
         "sides": results,
         "ratio": ratio,
         "machine": limits,
@@ -128,6 +138,29 @@ def measure(arguments: argparse.Namespace, manifest: Any, cameras: int) -> dict[
         "memory_planned": manifest.memory.total,
         "provenance": facts,
     }
+
+
+def baseline_options(
+    arguments: argparse.Namespace, manifest: Any, options: dict[str, Any]
+) -> dict[str, Any]:
+    """Return what the other side is told."""
+    made = {
+        **options, "side": arguments.baseline, "checkpoint": absolute(arguments.checkpoint),
+        "backbone": absolute(arguments.backbone),
+    }
+    if arguments.baseline == "lerobot":
+        from omni_ros.models.smolvla.load import load_checkpoint
+
+        # LeRobot takes a relative name as one of a hub; we know where the backbone lies.
+        checkpoint = load_checkpoint(arguments.checkpoint, backbone=arguments.backbone, stages=())
+        sent = {key: source for source, key in manifest.rename_map.items()}
+        made |= {
+            "backbone_found": absolute(checkpoint.backbone), "state": checkpoint.config.state,
+            "camera_keys": [
+                sent.get(camera.key, camera.key) for camera in manifest.cameras[: options["cameras"]]
+            ],
+        }
+    return made
 
 
 class Side:
@@ -248,8 +281,11 @@ def stages(
         if name in work:
             row["gflops"] = 1e-9 * work[name] * runs[name] / seconds
             row["share_of_peak"] = row["gflops"] / limits["peak_gflops"]
-        if "eager" in results:
-            row["eager_seconds"] = results["eager"]["stages"][name]
-            row["ratio"] = row["eager_seconds"] / seconds
+        # LeRobot's stages are known only as far as its parts are called as expected.
+        beside = [side["stages"][name] for key, side in results.items()
+                  if key != "bundle" and name in side["stages"]]
+        if beside:
+            row["baseline_seconds"] = beside[0]
+            row["ratio"] = beside[0] / seconds
         rows.append(row)
     return rows

@@ -26,7 +26,7 @@ def render(document: dict[str, Any], width: int = 80) -> str:
     ]
     parts = [title, "", format_table(
         ("a chunk", "p50 ms", "p99 ms", "max ms", "resident MB"), sides), ""]
-    eager = document["baseline"] is not None
+    baseline = next((name for name in document["sides"] if name != "bundle"), None)
     header = ["program", "runs", "ms", "GFLOP/s", "of peak", "GB/s", "of copy"]
     rows = []
     for row in document["stages"]:
@@ -35,16 +35,18 @@ def render(document: dict[str, Any], width: int = 80) -> str:
             "gflops" in row) else ["?", "?"]
         cells.append(f"{row['bytes_per_second'] / 1e9:.1f}")
         cells.append(f"{100 * row['share_of_bandwidth']:.0f} %")
-        cells += [f"{1e3 * row['eager_seconds']:.1f}", f"{row['ratio']:.2f}"] if eager else []
+        if baseline:
+            cells += [f"{1e3 * row['baseline_seconds']:.1f}", f"{row['ratio']:.2f}"] if (
+                "ratio" in row) else ["?", "?"]
         rows.append(cells)
-    parts += [format_table(header + (["eager ms", "ratio"] if eager else []), rows), ""]
+    parts += [format_table(header + ([f"{baseline} ms", "ratio"] if baseline else []), rows), ""]
     limits = document["machine"]
     lines = []
-    if eager:
+    if baseline:
         ratio = document["ratio"]
         lines.append(
-            f"eager / bundle, round by round: {ratio['p50']:.2f} (p10 {ratio['p10']:.2f}, p90 "
-            f"{ratio['p90']:.2f}). Eager: {document['baseline']}; with as many image slots as "
+            f"{baseline} / bundle, round by round: {ratio['p50']:.2f} (p10 {ratio['p10']:.2f}, p90 "
+            f"{ratio['p90']:.2f}). {baseline}: {document['baseline']}; with as many image slots as "
             "cameras."
         )
     lines += [

@@ -142,17 +142,19 @@ def idiomatic() -> None:
     torch.set_grad_enabled(False)
 
 
-def clock(module: Any, name: str, seconds: dict[str, float]) -> None:
-    """Add up the seconds that a module's calls take."""
-    forward = module.forward
+def clock(
+    module: Any, name: str, seconds: dict[str, float], *, method: str = "forward"
+) -> None:
+    """Add up the seconds that calls of a module's method take."""
+    forward = getattr(module, method)
 
-    def timed(*inputs: Any) -> Any:
+    def timed(*inputs: Any, **named: Any) -> Any:
         started = time.perf_counter()
-        outputs = forward(*inputs)
+        outputs = forward(*inputs, **named)
         seconds[name] = seconds.get(name, 0.0) + time.perf_counter() - started
         return outputs
 
-    module.forward = timed
+    setattr(module, method, timed)
 
 
 def machine_side(options: dict[str, Any]) -> tuple[dict[str, Any], Callable[[], dict[str, Any]]]:
@@ -217,7 +219,10 @@ def silent_output() -> Iterator[Any]:
 def main() -> None:
     """Be the child."""
     options = json.loads(sys.argv[1])
-    sides = {"bundle": bundle_side, "eager": eager_side, "machine": machine_side}
+    from omni_ros.cli.lerobot_side import lerobot_side
+
+    sides = {"bundle": bundle_side, "eager": eager_side, "lerobot": lerobot_side,
+             "machine": machine_side}
     with silent_output() as lines:
         try:
             facts, run = sides[options["side"]](options)
