@@ -150,7 +150,8 @@ async def _upgrade(
         options["proxy"] = True
     else:
         options["proxy"] = None
-        options["sock"] = await open_socket(settings.host, settings.port)
+        options["sock"] = await open_socket(
+            settings.host, settings.port, settings.connect_timeout_s)
         if secure:
             options["server_hostname"] = settings.host
     stage[0] = "upgrade"
@@ -213,6 +214,8 @@ def _refusal(error: BaseException, settings: RemoteSettings, url: str) -> LinkEr
         return LinkError("tls", f"{where} hung up on the TLS handshake; does it speak TLS (wss), or ws?")
     if isinstance(error, (EOFError, ConnectionResetError, exceptions.ConnectionClosed)):
         return LinkError("broken", f"{where} closed the connection while it was being made")
+    if isinstance(error, TimeoutError):
+        return LinkError("connect_timeout", _timeout_text(settings, "connect"))
     if isinstance(error, OSError):
         code = "unreachable" if error.errno in (
             errno.ENETUNREACH, errno.EHOSTUNREACH, errno.EHOSTDOWN, errno.ETIMEDOUT) else "broken"

@@ -59,7 +59,10 @@ class RobotView:
         :param images: by the robot's cameras, uint8 [h, w, 3] RGB. :param positions: f64 [joints] in
             the units of the topics, in the robot's order.
         :raises MissingPicture: of a camera that is not optional.
+        :raises ValueError: a position is not finite.
         """
+        if not np.isfinite(positions).all():
+            raise ValueError("a joint position is not finite; expected a number for every joint")
         fields = self.mapping.observation
         message: dict[str, Any] = dict(fields.constants or {})
         for entry in fields.cameras:

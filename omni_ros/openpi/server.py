@@ -37,6 +37,10 @@ from .sockets import library
 from .wire import Limits, pack, unpack
 
 log = logging.getLogger(__name__)
+#: websockets logs a traceback for each stranger that knocks; who was turned away is counted instead.
+_strangers = logging.getLogger(f"{__name__}.strangers")
+_strangers.addHandler(logging.NullHandler())
+_strangers.propagate = False
 
 #: Answered without a token, as openpi and vLLM-Omni do.
 HEALTH = {"/healthz": "OK\n", "/health": '{"status": "healthy"}\n'}
@@ -120,8 +124,9 @@ class PolicyServer:
             self._thread.join()
             raise self._failure
 
-    def stop(self, timeout_s: float = 5.0) -> None:
-        """Close every client (1012) and end. An inference that runs is waited for."""
+    def stop(self, timeout_s: float = 30.0) -> None:
+        """Close every client (1012) and end. An inference that runs is waited for, so that the
+        policy may be closed afterwards; what waits for its turn is dropped."""
         self._end()
         if self._thread is not None:
             self._thread.join(timeout_s)
@@ -159,7 +164,7 @@ class PolicyServer:
                 max_size=settings.max_request_bytes, max_queue=2, origins=[None],
                 process_request=self._admit, ping_interval=settings.ping_interval_s,
                 ping_timeout=settings.ping_interval_s, close_timeout=1.0, open_timeout=10.0,
-                server_header="omni_ros",
+                server_header="omni_ros", logger=_strangers,
             )
             try:
                 self.address = next(iter(server.sockets)).getsockname()[:2]
@@ -249,6 +254,8 @@ class PolicyServer:
             request = read_request(value, self._policy)
             number = value.get(REQUEST_ID)
             reply = await self._infer(client, request, started)
+        except _Gone:
+            raise
         except _Busy as error:
             self.counters.busy += 1
             await self._complain(client, str(error), close=1013)
@@ -283,6 +290,8 @@ class PolicyServer:
         finally:
             self._waiting -= 1
         try:
+            if self._ended.is_set():
+                raise _Gone
             began = time.perf_counter()
             if request.session not in client.sessions:
                 if len(client.sessions) >= 1024:

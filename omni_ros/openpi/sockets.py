@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import functools
 import socket
 import ssl
@@ -74,20 +75,26 @@ async def resolve(host: str, port: int) -> list[tuple[Any, ...]]:
     return await future
 
 
-async def open_socket(host: str, port: int) -> socket.socket:
+async def open_socket(host: str, port: int, timeout_s: float) -> socket.socket:
     """Return a connected, non-blocking socket; each address of the name is tried in turn.
 
+    :param timeout_s: for all of them: one that swallows packets (a network without IPv6, say) must
+        not use up the time of the others.
     :raises OSError: the name is not found, or none answers; the last one's error.
     """
     loop = asyncio.get_running_loop()
     failure: OSError | None = None
-    for family, kind, protocol, _, address in await resolve(host, port):
+    addresses = await resolve(host, port)
+    for family, kind, protocol, _, address in addresses:
         sock = socket.socket(family, kind, protocol)
         try:
             sock.setblocking(False)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            await loop.sock_connect(sock, address)
+            await asyncio.wait_for(loop.sock_connect(sock, address), timeout_s / len(addresses))
             return sock
+        except asyncio.TimeoutError:
+            sock.close()
+            failure = TimeoutError(errno.ETIMEDOUT, f"no answer from {address[0]}")
         except OSError as error:
             sock.close()
             failure = error

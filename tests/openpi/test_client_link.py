@@ -86,6 +86,34 @@ def test_a_resolver_that_hangs_holds_nothing_up(remote, monkeypatch):
     hang.set()
 
 
+def test_a_second_address_is_tried_where_the_first_swallows_packets(serve, remote, monkeypatch):
+    real = socket.getaddrinfo
+
+    def two(host, port, **options):
+        if host != "two.invalid":
+            return real(host, port, **options)
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, port))
+                for address in ("192.0.2.1", "127.0.0.1")]  # the first is for documentation only
+
+    monkeypatch.setattr(socket, "getaddrinfo", two)
+    policy = remote(quick(f"ws://two.invalid:{serve(steady).port}", connect_timeout_s=2.0))
+    assert policy.ask({}, 60).code == "good"
+
+
+def test_a_servers_own_pings_are_answered(serve, remote):
+    async def slow(link, number):
+        await link.send(pack({}))
+        async for _ in link:
+            await asyncio.sleep(0.6)
+            await link.send(reply())
+
+    server = serve(slow, ping_interval=0.1, ping_timeout=5.0)
+    policy = remote(server.url)
+    policy.ask({}, 20)
+    time.sleep(0.3)
+    assert policy.ask({}, 20).code == "good" and server.connections == 1
+
+
 def test_a_port_that_nobody_listens_on(remote, free_port):
     policy = remote(f"ws://127.0.0.1:{free_port}")
     assert f"nobody listens on 127.0.0.1:{free_port}" in failed(policy, "refused")

@@ -85,6 +85,11 @@ def test_without_a_picture_that_has_to_be_there_nothing_is_asked(robot):
         view(robot).observation({"wrist": PICTURE}, POSITIONS, "go")
 
 
+def test_a_position_that_is_not_finite_is_not_sent(robot):
+    with pytest.raises(ValueError, match="not finite"):
+        view(robot).observation({"front": PICTURE}, np.full(6, np.nan), "go")
+
+
 @pytest.mark.parametrize(("layout", "shape"), [("HWC", (48, 64, 3)), ("CHW", (3, 48, 64)),
                                                ("BTHWC", (1, 1, 48, 64, 3))])  # fmt: skip
 def test_a_picture_lies_as_it_is_wanted(robot, layout, shape):

@@ -299,6 +299,21 @@ def test_a_server_that_ends_says_so(served, client):
     assert link.closed() == 1012
 
 
+def test_a_server_that_ends_waits_for_the_policy_and_drops_the_rest(served, client, policy):
+    server = served()
+    policy.go.clear()
+    for link in (client(server), client(server)):
+        link.send(OBSERVATION)
+    until(lambda: policy.running and server._waiting == 1)
+    stopping = threading.Thread(target=server.stop)
+    stopping.start()
+    until(lambda: server._ended.is_set())
+    assert policy.running == 1
+    policy.go.set()
+    stopping.join(20)
+    assert policy.running == 0 and len(policy.asked) == 1
+
+
 @pytest.mark.parametrize("header", ["Bearer s3cret", "bearer s3cret", "Api-Key s3cret"])
 def test_the_token_lets_in(served, client, tmp_path, header):
     (tmp_path / "t").write_text("s3cret\n")
