@@ -21,7 +21,8 @@ from rclpy.qos import QoSProfile, ReliabilityPolicy, qos_profile_sensor_data
 from sensor_msgs.msg import JointState
 from std_msgs.msg import Bool, String
 
-from omni_ros.cli.player_probe import STATUS_QOS, PlayerProbe
+from omni_ros.cli import UsageError
+from omni_ros.cli.player_probe import STATUS_QOS, PlayerProbe, latched_trip
 from omni_ros.msg import ActionChunk, PlayerStatus, PolicyStatus
 from omni_ros.nodes._polled import PolledSubscription
 from omni_ros.srv import GetContacts, ResetWorld
@@ -106,11 +107,14 @@ class TabletopGraph(PlayerProbe):
         """Wait until every node is active and the player holds the arm.
 
         :raises RuntimeError: not within `timeout` seconds; the message says what is missing.
+        :raises UsageError: the player is TRIPPED, which no waiting ends.
         """
         end = time.monotonic() + timeout
         while time.monotonic() < end:
             self.follow()
             self.spin(0.1)
+            if self._status is not None and self._status.state == PlayerStatus.STATE_TRIPPED:
+                raise UsageError(latched_trip(self._status, self._topic))
             if self._all_active and self._status is not None:
                 return
         raise RuntimeError(f"the graph was not up within {timeout:g} s; {self.complaint()}")
