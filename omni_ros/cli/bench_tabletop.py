@@ -47,8 +47,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="sentences that training used, or others (default trained)")
     add("--appearance", choices=("plain", "varied"), default="plain",
         help="the scene as built, or light, tints and camera poses drawn from each seed")
-    add("--control", choices=("swap", "blank"), help="swap: the sentence names another colour; "
-        "blank: black pictures. What is left tells what the policy goes by")
+    add("--control", choices=("swap", "blank", "unknown"), help="swap: the sentence names another "
+        "colour; blank: black pictures; unknown: it asks for nothing that was taught. What is left "
+        "tells what the policy goes by")
     add("--expert", action="store_true",
         help="chunks from the scripted expert and not from a policy: the upper bound")
     add("--horizon", type=int, metavar="ROWS", help="rows played of a chunk before the next takes "
@@ -136,7 +137,7 @@ def plan(arguments: argparse.Namespace) -> list[Trial]:
         SKILLS[:-1] if arguments.skill == "all" else [arguments.skill], arguments.episodes,
         arguments.seed, COLOURS,
         lambda skill, colour, random: phrase(Task(skill, colour), random, held_out=held_out),
-        swap=arguments.control == "swap")
+        control=arguments.control)
 
 
 def resolve(bundles: Sequence[str]) -> list[str]:

@@ -100,8 +100,10 @@ def source_figures(source: str, runs: Sequence[dict[str, Any]]) -> dict[str, Any
             stages.setdefault(stage, []).extend(values)
     players = [run["player"] for run in runs]
     refused: Counter[str] = Counter()
+    limited: Counter[str] = Counter()
     for player in players:
         refused.update(player["refused"])
+        limited.update(player["limited"])
     seconds = sum(run["seconds"] for run in runs)
     return {
         "source": source,
@@ -126,6 +128,7 @@ def source_figures(source: str, runs: Sequence[dict[str, Any]]) -> dict[str, Any
         "lateness_p99": max((player["p99"] for player in players), default=None),
         "lateness_max": max((player["max"] for player in players), default=None),
         "refused": dict(refused),
+        "limited": dict(limited),
     }
 
 
@@ -176,9 +179,11 @@ def render(found: dict[str, Any], width: int = 80) -> str:
         "command made of it; lateness of ticks p50 / p99 / max in ms (of several runs the worst).",
     ]
     for source in found["sources"]:
-        if source["refused"]:
-            said = ", ".join(f"{count} {name}" for name, count in source["refused"].items())
-            lines.append(f"{source['name']}: chunks refused by the player: {said}.")
+        for what, counts in (("chunks refused by the player", source["refused"]),
+                             ("ticks limited", source["limited"])):
+            if counts:
+                said = ", ".join(f"{count} by {name}" for name, count in counts.items())
+                lines.append(f"{source['name']}: {what}: {said}.")
         if source["stages"]:
             said = ", ".join(f"{stage} {_pair(values)}"
                              for stage, values in source["stages"].items())

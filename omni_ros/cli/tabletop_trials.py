@@ -23,6 +23,14 @@ SUCCESS, WRONG, TIMEOUT = "success", "wrong", "timeout"
 VERDICTS = (SUCCESS, WRONG, TIMEOUT)
 
 
+#: Sentences that ask for nothing that was ever taught.
+UNKNOWN = (
+    "sing a song", "open the window", "what time is it", "fold the towel", "go home",
+    "stack everything", "spin around as fast as you can", "throw it off the table",
+    "touch the purple sphere", "qwertz uiop",
+)
+
+
 @dataclass(frozen=True)
 class Trial:
     """One episode to run.
@@ -62,21 +70,24 @@ class Result:
 
 def plan_trials(
     skills: Sequence[str], count: int, first_seed: int, colours: Sequence[str],
-    phrase: Callable[[str, str, np.random.Generator], str], swap: bool = False,
+    phrase: Callable[[str, str, np.random.Generator], str], control: str | None = None,
 ) -> list[Trial]:
     """Return trials with skills in turn and every colour equally often.
 
     :param count: of each skill.
     :param phrase: sentence of a skill and a colour; may draw from the generator.
-    :param swap: the sentence names the next colour, and not the one that is judged.
+    :param control: "swap": the sentence names the next colour, and not the one that is judged;
+        "unknown": it is one of UNKNOWN.
     """
     trials = []
     for index in range(count * len(skills)):
         skill = skills[index % len(skills)]
         number = (index // len(skills)) % len(colours)
-        told = colours[(number + swap) % len(colours)]
+        told = colours[(number + (control == "swap")) % len(colours)]
         seed = first_seed + index
         sentence = phrase(skill, told, np.random.default_rng(seed))
+        if control == "unknown":
+            sentence = UNKNOWN[index % len(UNKNOWN)]
         trials.append(Trial(seed, skill, colours[number], told, sentence))
     return trials
 

@@ -46,11 +46,11 @@ def test_a_bundle_that_is_named_twice_is_refused(tmp_path):
         bench_tabletop.resolve([str(tmp_path), f"{tmp_path}/"])
 
 
-def planned(count: int, skills=("touch",), swap=False) -> list[Trial]:
+def planned(count: int, skills=("touch",), control=None) -> list[Trial]:
     def phrase(skill, colour, random):
         return f"{skill} {colour} {random.integers(1000)}"
 
-    return plan_trials(skills, count, 500, COLOURS, phrase, swap)
+    return plan_trials(skills, count, 500, COLOURS, phrase, control)
 
 
 def test_every_skill_meets_every_colour_equally_often():
@@ -67,9 +67,13 @@ def test_a_trial_does_not_depend_on_how_many_follow():
 
 
 def test_swapped_sentences_name_another_colour_than_the_judged_one():
-    trials = planned(8, swap=True)
+    trials = planned(8, control="swap")
     assert all(t.told != t.colour and t.told in t.sentence for t in trials)
     assert {t.told for t in trials} == set(COLOURS)
+
+
+def test_a_sentence_that_asks_for_nothing_taught_names_no_colour():
+    assert not any(colour in t.sentence for t in planned(20, control="unknown") for colour in COLOURS)
 
 
 def test_the_bench_draws_its_sentences_from_the_held_out_ones_only_if_asked():
@@ -127,7 +131,7 @@ def found(results, *, swap=False, trouble=None):
 def test_the_table_has_the_counts_the_interval_and_the_horizon():
     text = render(found([result("success")] * 49 + [result("wrong")]))
     assert "49/50 98 % (90 to 100)" in text and "1/50 2 % (0 to 10)" in text
-    assert "horizon 8 rows" in text and "2 starved" in text
+    assert "horizon 8 rows" in text and "2 by starved" in text
 
 
 def test_the_table_has_latencies_in_milliseconds():
