@@ -142,10 +142,10 @@ def export_checkpoint(
 def tolerance(recipe: str, programs: Mapping[str, layout.ProgramEntry]) -> layout.Tolerance:
     """Return how far programs may be from their golden vectors.
 
-    Dynamic quantisation turns a last bit into a step of a whole level, so another CPU's kernels give
-    another rounding of the same network. Each is about as far from the network in float32 as the one
-    measured here, so two of them are at most twice that apart. (Between AVX-512 and AVX2 it was up
-    to 0.6 times that.)
+    Dynamic quantisation turns a last bit into a step of a whole level, so another CPU's kernels
+    give another rounding of the same network. Each is about as far from the network in float32 as
+    the one measured here, so two of them are at most twice that apart. (Between AVX-512 and AVX2
+    it was up to 0.6 times what was measured.)
     """
     if recipe == "fp32":
         return FP32_TOLERANCE

@@ -80,7 +80,7 @@ def pick_cameras(names: Mapping[str, str], wanted: Wanted) -> tuple[str, ...]:
     unknown = [name for name in wanted if name not in names and name not in names.values()]
     if unknown or not wanted:
         raise CheckpointError(
-            f"cameras={','.join(wanted)}: {listing}; expected some of these names, or how many from "
-            "the first on"
+            f"cameras={','.join(wanted)}: {listing}; expected some of these names, or how many "
+            "from the first on"
         )
     return tuple(key for key in keys if key in wanted or names[key] in wanted)

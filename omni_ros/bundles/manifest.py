@@ -91,7 +91,7 @@ def read_manifest(folder: str | Path) -> Manifest:
 
 
 def manifest_hash(folder: str | Path) -> str:
-    """Return the SHA-256 that the manifest of a bundle is signed with: it names the bundle's content.
+    """Return the SHA-256 that a bundle's manifest is signed with: it names all of its content.
 
     :raises BundleError: see :func:`read_manifest`.
     """

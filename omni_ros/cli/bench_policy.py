@@ -28,8 +28,8 @@ EAGER = (
     "gelu and scaled_dot_product_attention"
 )
 LEROBOT = (
-    "LeRobot {lerobot} itself, with transformers {transformers} and torch {torch}, its own processors "
-    "included"
+    "LeRobot {lerobot} itself, with transformers {transformers} and torch {torch}, its own "
+    "processors included"
 )
 BASELINES = ("eager", "lerobot")
 PROGRAMS = ("vision_encoder", "fusion_backbone", "action_head")
@@ -157,7 +157,8 @@ def baseline_options(
         made |= {
             "backbone_found": absolute(checkpoint.backbone), "state": checkpoint.config.state,
             "camera_keys": [
-                sent.get(camera.key, camera.key) for camera in manifest.cameras[: options["cameras"]]
+                sent.get(camera.key, camera.key)
+                for camera in manifest.cameras[: options["cameras"]]
             ],
         }
     return made

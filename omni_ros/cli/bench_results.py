@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The latest `omni bench policy` of each bundle, kept for `omni inspect`.
 
-In the user's cache, not in the bundle: a bundle is refused if it holds a file that its manifest does
-not name, it may lie where nobody may write, and a figure is of a machine, which a copy of the bundle
-leaves. The file's name is the manifest's SHA-256, so a bundle that was exported again has no figures
-until it is measured, and one that was moved or copied keeps them.
+In the user's cache, not in the bundle: a bundle is refused if it holds a file that its manifest
+does not name, it may lie where nobody may write, and a figure is of a machine, which a copy of the
+bundle leaves. The file's name is the manifest's SHA-256, so a bundle that was exported again has no
+figures until it is measured, and one that was moved or copied keeps them.
 """
 
 from __future__ import annotations

@@ -59,8 +59,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="statistics instead of the checkpoint's: the data set's meta/stats.json, or "
         "`identity` if values are meant as they are")  # fmt: skip
     add("--cameras", metavar="N|NAME,...",
-        help="make slots for these cameras only, or for the first N: a masked slot costs as much as "
-        "any other (default: all)")  # fmt: skip
+        help="make slots for these cameras only, or for the first N: a masked slot costs as much "
+        "as any other (default: all)")  # fmt: skip
     add("--name", help="name of the bundle (default: that of the folder)")
     add("--threads", type=int, default=1, metavar="N",
         help="threads to compute with here; a program's workspace depends on them (default 1)")

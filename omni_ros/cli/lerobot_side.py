@@ -3,8 +3,9 @@
 """LeRobot itself as the baseline of `omni bench policy`, if this Python has it.
 
 Only its public interface is relied on: `SmolVLAPolicy.from_pretrained`, `predict_action_chunk`, and
-the processors that `make_pre_post_processors` reads. What its parts are called inside is looked for,
-to give each stage a time; where a release calls them otherwise, there is the time of a chunk only.
+the processors that `make_pre_post_processors` reads. What its parts are called inside is looked
+for, to give each stage a time; where a release calls them otherwise, there is the time of a chunk
+only.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ import numpy as np
 from omni_ros.cli import UsageError
 from omni_ros.telemetry.provenance import package_version
 
-#: Releases with these processors, first and first beyond. Each reads what it saved itself; a file of
-#: a newer one may have fields that an older one refuses.
+#: Releases with these processors, first and first beyond. Each reads what it saved itself; a file
+#: of a newer one may have fields that an older one refuses.
 RELEASES = ((0, 4), (0, 7))
 #: Where LeRobot has what our programs are, from the policy's `model` on.
 PARTS = {"vision_encoder": "vlm_with_expert.embed_image", "action_head": "denoise_step"}
@@ -44,8 +45,8 @@ def check() -> str:
     numbers = re.match(r"(\d+)\.(\d+)", version)
     if numbers is None or not RELEASES[0] <= tuple(map(int, numbers.groups())) < RELEASES[1]:
         raise UsageError(
-            f"--baseline lerobot: LeRobot {version} is installed; expected {span()}. Install one of "
-            f"these, {other}"
+            f"--baseline lerobot: LeRobot {version} is installed; expected {span()}. Install one "
+            f"of these, {other}"
         )
     return version
 
@@ -71,7 +72,9 @@ def lerobot_side(options: dict[str, Any]) -> tuple[dict[str, Any], Callable[[], 
     images = pictures(options["camera_keys"])
     state = torch.zeros(1, options["state"])
     seconds: dict[str, float] = {}
-    clocked = [name for name, path in PARTS.items() if clock_part(policy, name, path, seconds, clock)]
+    clocked = [
+        name for name, path in PARTS.items() if clock_part(policy, name, path, seconds, clock)
+    ]
 
     def run() -> dict[str, Any]:
         seconds.clear()
