@@ -22,15 +22,43 @@ SHOWN = 8
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of a comparison with a remote policy."""
     add = parser.add_argument_group("with a remote policy, instead of --oracle").add_argument
-    add("--openpi", metavar="URL", help="an OpenPI server: ws://HOST:PORT, vLLM-Omni, openpi or omni serve")
+    add(
+        "--openpi",
+        metavar="URL",
+        help="an OpenPI server: ws://HOST:PORT, vLLM-Omni, openpi or omni serve",
+    )
     add("--mapping", type=Path, metavar="FILE",
-        help="what the remote calls cameras and joints (config/openpi/); default: as the bundle does")  # fmt: skip
+        help="what the remote calls cameras and joints (config/openpi/); default: as the "
+        "bundle does")  # fmt: skip
     add("--observations", default="4", metavar="N|FILE",
-        help="N made-up observations (default 4), or an .npz with images/CAMERA, state, prompt")  # fmt: skip
-    add("--prompt", default="pick up the red block", metavar="TEXT", help="the sentence for made-up ones")
-    add("--seed", type=int, default=0, metavar="N", help="of noise and made-up observations (default 0)")
-    add("--tolerance", type=float, metavar="X", help="largest difference allowed, in the bundle's units")
-    add("--timeout", type=float, default=60.0, metavar="S", help="longest wait for a reply (default 60 s)")
+        help="N made-up observations (default 4), or an .npz with images/CAMERA, state, "
+        "prompt")  # fmt: skip
+    add(
+        "--prompt",
+        default="pick up the red block",
+        metavar="TEXT",
+        help="the sentence for made-up ones",
+    )
+    add(
+        "--seed",
+        type=int,
+        default=0,
+        metavar="N",
+        help="of noise and made-up observations (default 0)",
+    )
+    add(
+        "--tolerance",
+        type=float,
+        metavar="X",
+        help="largest difference allowed, in the bundle's units",
+    )
+    add(
+        "--timeout",
+        type=float,
+        default=60.0,
+        metavar="S",
+        help="longest wait for a reply (default 60 s)",
+    )
     add("--token-file", metavar="FILE", help="holds the token for the server")
     add("--ca", metavar="FILE", help="certificate of a private authority, for wss")
 
@@ -38,8 +66,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Compare and print. Exit status 1 if a joint does not pass."""
     if arguments.bundle is None or arguments.oracle is not None or arguments.recipe is not None:
-        raise UsageError("--openpi compares BUNDLE with a server; expected BUNDLE, and neither --oracle "
-                         "nor --recipe")  # fmt: skip
+        raise UsageError("--openpi compares BUNDLE with a server; expected BUNDLE, and neither "
+                         "--oracle nor --recipe")  # fmt: skip
     document = {**measure(arguments), "provenance": provenance()}
     write(render(document, terminal_width()))
     if arguments.json is not None:
@@ -104,27 +132,39 @@ def render(document: dict[str, Any], width: int = 80) -> str:
             f"{joint['spread']:.2f}"]
         cells.append([joint["name"], joint["unit"], _figure(joint["largest"]), place,
                       _figure(joint["mean"]), *last])  # fmt: skip
-    header = ["joint", "unit", "max abs diff", "at", "mean", *(["tolerance", ""] if same else ["spreads"])]
+    header = [
+        "joint",
+        "unit",
+        "max abs diff",
+        "at",
+        "mean",
+        *(["tolerance", ""] if same else ["spreads"]),
+    ]
     step = max(1, -(-document["rows"] // SHOWN))
     picked = sorted({*range(0, document["rows"], step), document["rows"] - 1})
     rows = [[str(row), *(_figure(value) for value in document["by_row"][row])] for row in picked]
     names = [joint["name"] for joint in document["joints"]]
     failed = [joint["name"] for joint in document["joints"] if joint["passed"] is False]
-    verdict = (f"all {len(names)} joints pass" if not failed else f"FAIL: {', '.join(failed)}") if same else (
-        "no verdict: the remote draws its own noise, so two equal policies differ too")
+    verdict = (
+        (f"all {len(names)} joints pass" if not failed else f"FAIL: {', '.join(failed)}")
+        if same
+        else ("no verdict: the remote draws its own noise, so two equal policies differ too")
+    )
     seconds = document["seconds"]
     lines = [
         "at: observation:row of the largest difference." + ("" if same else
-            f" Means of {document['draws']} chunks are compared; spreads: their difference in units of "
-            "what such means vary by, about 1 for equal policies."),
-        f"A chunk takes {1e3 * seconds['local_p50']:.0f} ms here and {1e3 * seconds['remote_p50']:.0f} ms "
-        "from the remote (p50, with the way there and back).",
+            f" Means of {document['draws']} chunks are compared; spreads: their difference in units "
+            "of what such means vary by, about 1 for equal policies."),
+        f"A chunk takes {1e3 * seconds['local_p50']:.0f} ms here and {1e3 * seconds['remote_p50']:.0f} "
+        "ms from the remote (p50, with the way there and back).",
         one_line(document["provenance"]),
     ]  # fmt: skip
     title = (f"{document['bundle']} against {document['remote']} ({document['dialect']}): "
              f"{document['observations']} observations, {document['rows']} rows; noise "
              f"{document['noise']}")  # fmt: skip
-    prose = [textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False) for line in lines]
+    prose = [
+        textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False) for line in lines
+    ]
     return "\n".join([title, "", format_table(header, cells), "", "largest difference by row",
                       format_table(["row", *names], rows), "", verdict, "", *prose])  # fmt: skip
 

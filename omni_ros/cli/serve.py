@@ -15,8 +15,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `omni serve`."""
     add = parser.add_argument
     add("bundle", metavar="BUNDLE", help="a bundle: its folder, or its name")
-    add("--host", default="127.0.0.1", help="address to listen on (default 127.0.0.1, this machine)")
-    add("--port", type=int, default=8000, help="port to listen on; 0 takes a free one (default 8000)")
+    add(
+        "--host", default="127.0.0.1", help="address to listen on (default 127.0.0.1, this machine)"
+    )
+    add(
+        "--port",
+        type=int,
+        default=8000,
+        help="port to listen on; 0 takes a free one (default 8000)",
+    )
     add("--dialect", choices=("auto", "vllm", "openpi"), default="auto",
         help="auto: vLLM-Omni's at its path, openpi's at any other (default)")  # fmt: skip
     add("--token-file", metavar="FILE", help="clients must send the token that FILE holds")
@@ -27,7 +34,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--threads", type=int, default=1, metavar="N", help="threads to compute with (default 1)")
     add("--busy", choices=("wait", "refuse"), default="wait",
         help="what a request meets while another is computed (default wait)")  # fmt: skip
-    add("--max-waiting", type=int, default=4, metavar="N", help="requests that may wait (default 4)")
+    add(
+        "--max-waiting", type=int, default=4, metavar="N", help="requests that may wait (default 4)"
+    )
     add("--wait-timeout", type=float, default=30.0, metavar="S", help="how long (default 30 s)")
     add("--max-clients", type=int, default=4, metavar="N", help="clients at a time (default 4)")
     add("--idle-timeout", type=float, default=60.0, metavar="S",

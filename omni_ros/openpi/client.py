@@ -20,7 +20,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from ..requirements import require
@@ -119,7 +118,9 @@ class RemotePolicy:
         """
         with self._lock:
             if self._thread is None:
-                raise RuntimeError("the remote policy is not started; expected start() before request()")
+                raise RuntimeError(
+                    "the remote policy is not started; expected start() before request()"
+                )
             self._last_id += 1
             request = Request(self._last_id, observation, deadline, tag, time.monotonic())
             before, self._mailbox = self._mailbox, request
@@ -161,7 +162,7 @@ class RemotePolicy:
             raise LinkError(reason.code, reason.text)
 
     def reset(self) -> bool:
-        """Have the server forget the episode, where its dialect has that; return whether it does."""
+        """Have the server forget the episode; return whether its dialect has that."""
         with self._lock:
             self._reset_wanted = self._dialect is Dialect.VLLM
             wanted = self._reset_wanted
@@ -177,14 +178,14 @@ class RemotePolicy:
 
     def status(self) -> LinkStatus:
         with self._lock:
-            ordered = sorted(self._latencies)
-            at = lambda share: ordered[int(share * (len(ordered) - 1))] if ordered else None  # noqa: E731
+            ordered = sorted(self._latencies) or [None]
+            last = len(ordered) - 1
             return LinkStatus(
                 state=self._state, reason=self._reason, since=self._since, url=self._url,
                 dialect=self._dialect, waiting=self._awaited is not None,
                 next_try_s=max(0.0, self._next_try - time.monotonic()) if self._next_try else 0.0,
-                latency_p50=at(0.5), latency_p95=at(0.95), counters=self.counters.data(),
-                metadata=self._metadata,
+                latency_p50=ordered[last // 2], latency_p95=ordered[int(0.95 * last)],
+                counters=self.counters.data(), metadata=self._metadata,
             )
 
     # What follows is for the client's own thread, and for `exchange`.
@@ -209,7 +210,9 @@ class RemotePolicy:
 
     def end(self, request: Request, code: str, text: str, **reply: Any) -> None:
         """Book what became of a request."""
-        outcome = Outcome(request.id, request.tag, code, text, request.asked, time.monotonic(), **reply)
+        outcome = Outcome(
+            request.id, request.tag, code, text, request.asked, time.monotonic(), **reply
+        )
         with self._lock:
             setattr(self.counters, code, getattr(self.counters, code) + 1)
             self._awaited = None if self._awaited == request.id else self._awaited

@@ -83,7 +83,9 @@ async def open_connection(settings: RemoteSettings) -> Connection:
         token = settings.read_token()
     except SettingsError as error:
         raise LinkError("settings", str(error)) from error
-    schemes = {"bearer": ("Bearer",), "api-key": ("Api-Key",)}.get(settings.auth, ("Bearer", "Api-Key"))
+    schemes = {"bearer": ("Bearer",), "api-key": ("Api-Key",)}.get(
+        settings.auth, ("Bearer", "Api-Key")
+    )
     headers = [None] if token is None else [f"{scheme} {token}" for scheme in schemes]
     failure: LinkError | None = None
     for url in settings.urls():
@@ -122,8 +124,8 @@ async def _open(settings: RemoteSettings, url: str, authorization: str | None) -
             raise LinkError("no_policy", f"{settings.host} serves no policy: {metadata.text}{code}")
     except asyncio.TimeoutError:
         await _discard(upgraded)
-        raise LinkError("handshake_timeout", f"no metadata within {settings.handshake_timeout_s:g} s "
-                        f"of connecting to {url}; is this an OpenPI server?") from None  # fmt: skip
+        raise LinkError("handshake_timeout", f"no metadata within {settings.handshake_timeout_s:g} "
+                        f"s of connecting to {url}; is this an OpenPI server?") from None  # fmt: skip
     except library().exceptions.ConnectionClosed as error:
         raise closed(error) from error
     except ReplyError as error:
@@ -172,8 +174,8 @@ def closed(error: Any) -> LinkError:
     """Return why a link ended, from websockets' ConnectionClosed."""
     received, sent = error.rcvd, error.sent
     if received is None and sent is not None and sent.code == 1009:
-        return LinkError("too_big", f"the server sent more than is taken: {brief(sent.reason, 120)}; "
-                         "raise remote.max_reply_bytes if that was meant")  # fmt: skip
+        return LinkError("too_big", f"the server sent more than is taken: {brief(sent.reason, 120)};"
+                         " raise remote.max_reply_bytes if that was meant")  # fmt: skip
     if received is None:
         cause = error.__cause__
         text = f" ({cause})" if cause is not None and str(cause) else ""
@@ -200,18 +202,20 @@ def _refusal(error: BaseException, settings: RemoteSettings, url: str) -> LinkEr
     if isinstance(error, exceptions.InvalidStatus):
         return _status(error.response, settings, url)
     if isinstance(error, socket.gaierror):
-        return LinkError("dns", f"the name {settings.host!r} is not found ({error.strerror}); check "
-                         "it, or write an address")  # fmt: skip
+        return LinkError("dns", f"the name {settings.host!r} is not found ({error.strerror}); "
+                         "check it, or write an address")  # fmt: skip
     if isinstance(error, ssl.SSLError):
         text = getattr(error, "verify_message", "") or error.reason or str(error)
-        return LinkError("tls", f"TLS with {where} failed: {text}; for a private authority give its "
-                         "certificate as remote.ca_file")  # fmt: skip
+        return LinkError("tls", f"TLS with {where} failed: {text}; for a private authority give "
+                         "its certificate as remote.ca_file")  # fmt: skip
     if isinstance(error, ConnectionRefusedError):
         return LinkError("refused", f"nobody listens on {where}")
     if isinstance(error, exceptions.InvalidHandshake | exceptions.InvalidURI):
         return LinkError("http", f"{url} does not answer as a websocket: {brief(str(error), 160)}")
     if isinstance(error, ConnectionError) and settings.parts.scheme == "wss":
-        return LinkError("tls", f"{where} hung up on the TLS handshake; does it speak TLS (wss), or ws?")
+        return LinkError(
+            "tls", f"{where} hung up on the TLS handshake; does it speak TLS (wss), or ws?"
+        )
     if isinstance(error, (EOFError, ConnectionResetError, exceptions.ConnectionClosed)):
         return LinkError("broken", f"{where} closed the connection while it was being made")
     if isinstance(error, TimeoutError):
@@ -232,8 +236,8 @@ def _status(response: Any, settings: RemoteSettings, url: str) -> LinkError:
             f"{settings.token_file} holds another")
         return LinkError("auth", f"{url} wants a token (401); {given}")
     if status == 403:
-        return LinkError("path", f"{url} is refused (403): the path is not that of an OpenPI server, "
-                         "or the token is not allowed there")  # fmt: skip
+        return LinkError("path", f"{url} is refused (403): the path is not that of an OpenPI "
+                         "server, or the token is not allowed there")  # fmt: skip
     if status in (404, 405, 426) or status == 200:
         return LinkError("path", f"{url} is no OpenPI server ({status}); check port and path")
     if status in (429, 503):

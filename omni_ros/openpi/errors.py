@@ -10,7 +10,7 @@ import numpy as np
 
 
 class OpenPIError(ValueError):
-    """Base of what goes wrong with the other side; the text says what came and what was expected."""
+    """Base of what goes wrong with the other side; the text says what came, what was expected."""
 
 
 class WireError(OpenPIError):

@@ -110,7 +110,9 @@ class Exchange:
         if warm:
             policy.set_state(State.ACTIVE, Reason("none", "connected again"))
         else:
-            policy.set_state(State.WARMING, Reason("warming", "connected; the first reply is awaited"))
+            policy.set_state(
+                State.WARMING, Reason("warming", "connected; the first reply is awaited")
+            )
         receiving = asyncio.ensure_future(self._connection.receive())
         waking = asyncio.ensure_future(policy._wake.wait())
         try:
@@ -155,7 +157,7 @@ class Exchange:
             raise error
 
     def _send_next(self) -> None:
-        """Send what is to be sent, if nothing is awaited: in a task, as a stuck link takes no more."""
+        """Send what there is, if nothing is awaited: in a task, as a stuck link takes no more."""
         if self._awaited is not None or self._sending is not None:
             return
         request: Request | None = None
@@ -215,7 +217,9 @@ class Exchange:
         awaited = self._awaited
         if awaited is None:
             if now - self._quiet_since >= settings.ping_interval_s and self._pinging is None:
-                self._pinging = asyncio.ensure_future(self._connection.ping(settings.ping_timeout_s))
+                self._pinging = asyncio.ensure_future(
+                    self._connection.ping(settings.ping_timeout_s)
+                )
             return
         waited = now - awaited.sent
         if waited >= self._limit():
@@ -288,7 +292,9 @@ class Exchange:
         if in_time or not was_warm:
             policy.set_state(State.ACTIVE, Reason("none", "replies come in time"))
         elif policy.state is not State.DEGRADED:
-            policy.set_state(State.DEGRADED, Reason("slow", f"a reply took {now - awaited.sent:.2f} s"))
+            policy.set_state(
+                State.DEGRADED, Reason("slow", f"a reply took {now - awaited.sent:.2f} s")
+            )
         if now > awaited.request.deadline:
             self._finish("late", f"its reply came {now - awaited.request.deadline:.3f} s too late")
             return

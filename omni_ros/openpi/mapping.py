@@ -15,6 +15,7 @@ from typing import Any, Optional, Union
 
 from ..bundles import strict_yaml
 from ..bundles.schema import from_data
+from .arbitration import ReplanRule, replan_rule
 from .errors import SettingsError
 from .exchange import Expectation
 from .settings import RemoteSettings, remote_settings
@@ -120,7 +121,7 @@ class ActionFields:
 
 @dataclass(frozen=True)
 class _File:
-    """The file as a whole, but for `remote`."""
+    """The file as a whole, but for `remote` and `replan`."""
 
     observation: ObservationFields
     actions: ActionFields
@@ -133,6 +134,7 @@ class RemoteMapping:
     observation: ObservationFields
     actions: ActionFields
     remote: RemoteSettings | None = None
+    replan: ReplanRule = ReplanRule()
 
     @property
     def expectation(self) -> Expectation:
@@ -155,13 +157,14 @@ def mapping_from_data(data: Any) -> RemoteMapping:
     """Build a mapping from parsed YAML. :raises SettingsError: the key that is wrong."""
     if not isinstance(data, Mapping):
         raise SettingsError("the mapping file is no mapping; expected observation, actions, remote")
-    rest = {key: value for key, value in data.items() if key != "remote"}
+    rest = {key: value for key, value in data.items() if key not in ("remote", "replan")}
     try:
         read = from_data(_File, rest)
     except ValueError as error:
         raise SettingsError(str(error)) from error
     remote = remote_settings(data["remote"]) if data.get("remote") is not None else None
-    mapping = RemoteMapping(read.observation, read.actions, remote)
+    rule = replan_rule(data.get("replan"))
+    mapping = RemoteMapping(read.observation, read.actions, remote, rule)
     check_mapping(mapping)
     return mapping
 
@@ -183,16 +186,19 @@ def check_mapping(mapping: RemoteMapping) -> None:
     observation = mapping.observation
     for entry in observation.cameras:
         claim(entry.key, f"camera {entry.camera}")
-        if entry.size is not None and (len(entry.size) != 2 or not all(8 <= n <= 4096 for n in entry.size)):
+        if entry.size is not None and (
+            len(entry.size) != 2 or not all(8 <= n <= 4096 for n in entry.size)
+        ):
             raise SettingsError(
-                f"camera {entry.camera}: size is {list(entry.size)}; expected [height, width], 8 to 4096"
+                f"camera {entry.camera}: size is {list(entry.size)}; expected [height, width], 8 "
+                "to 4096"
             )
     for part in observation.state:
         claim(part.key, f"state {'/'.join(key_path(part.key))}")
         if not part.joints or (part.pad_to is not None and part.pad_to < len(part.joints)):
             raise SettingsError(
-                f"state {'/'.join(key_path(part.key))}: {len(part.joints)} joints, pad_to {part.pad_to}; "
-                "expected at least one, and no more than pad_to"
+                f"state {'/'.join(key_path(part.key))}: {len(part.joints)} joints, pad_to "
+                f"{part.pad_to}; expected at least one, and no more than pad_to"
             )
     claim(observation.prompt.key, "the prompt")
     for key in observation.constants or ():

@@ -56,8 +56,8 @@ class RobotView:
     ) -> dict[str, Any]:
         """Return what is sent.
 
-        :param images: by the robot's cameras, uint8 [h, w, 3] RGB. :param positions: f64 [joints] in
-            the units of the topics, in the robot's order.
+        :param images: by the robot's cameras, uint8 [h, w, 3] RGB. :param positions: f64 [joints]
+            in the units of the topics, in the robot's order.
         :raises MissingPicture: of a camera that is not optional.
         :raises ValueError: a position is not finite.
         """
@@ -84,7 +84,7 @@ class RobotView:
         return message
 
     def rows(self, values: np.ndarray) -> np.ndarray:
-        """Return a reply's values [rows, columns] as f64 [rows, joints]: topic units, robot's order.
+        """Return a reply's values [rows, columns] as f64 [rows, joints], topic units, robot's order.
 
         :raises ValueError: fewer columns than the mapping names.
         """
@@ -131,7 +131,11 @@ class RobotView:
             if entry.normalised is not None:
                 raise SettingsError(f"{where}, {entry.name}: normalised without unit: normalised")
             return index, *linear_map(joint.policy_unit, joint.policy_range, joint.joint_range)
-        fits = [unit for unit in POLICY_UNITS if unit not in {"rad": ("m",), "m": ("rad", "deg")}[joint.unit]]
+        fits = [
+            unit
+            for unit in POLICY_UNITS
+            if unit not in {"rad": ("m",), "m": ("rad", "deg")}[joint.unit]
+        ]
         if entry.unit not in fits:
             raise SettingsError(
                 f"{where}, {entry.name}: unit is {entry.unit!r}; the joint moves in {joint.unit}: "
@@ -140,15 +144,16 @@ class RobotView:
         ends = entry.normalised
         if (entry.unit == "normalised") != (ends is not None):
             raise SettingsError(
-                f"{where}, {entry.name}: unit: normalised and normalised: {{policy: [lo, hi], joint: "
-                "[lo, hi]}} belong together"
+                f"{where}, {entry.name}: unit: normalised and normalised: {{policy: [lo, hi], "
+                "joint: [lo, hi]}} belong together"
             )
         if ends is None:
             return index, *linear_map(entry.unit, (0.0, 1.0), (0.0, 1.0))
         for name, pair in (("policy", ends.policy), ("joint", ends.joint)):
             if len(pair) != 2 or pair[0] == pair[1]:
                 raise SettingsError(
-                    f"{where}, {entry.name}: normalised.{name} is {list(pair)}; expected two different ends"
+                    f"{where}, {entry.name}: normalised.{name} is {list(pair)}; expected two "
+                    "different ends"
                 )
         return index, *linear_map("normalised", ends.policy, ends.joint)
 

@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pictures resized before they are sent, as openpi's clients do it: aspect kept, zeros around.
 
-Servers resize too, without antialiasing, which gives other pixels; a picture that has the right size
-already is left alone by all of them. The filter is PIL's bilinear one, which openpi-client uses: a
-triangle as wide as the shrinking. PIL rounds to bytes between its two passes, so a few pixels differ
-by one.
+Servers resize too, without antialiasing, which gives other pixels; a picture that has the right
+size already is left alone by all of them. The filter is PIL's bilinear one, which openpi-client
+uses: a triangle as wide as the shrinking. PIL rounds to bytes between its two passes, so a few
+pixels differ by one.
 """
 
 from __future__ import annotations

@@ -36,7 +36,11 @@ class Actions:
 
 
 def read_actions(
-    reply: Reply, metadata: Mapping[str, Any], *, keys: Sequence[str] = (), horizon: int | None = None,
+    reply: Reply,
+    metadata: Mapping[str, Any],
+    *,
+    keys: Sequence[str] = (),
+    horizon: int | None = None,
     width: int | None = None,
 ) -> Actions:
     """Check a reply against the metadata and what is wanted; return its rows.
@@ -72,8 +76,8 @@ def _pick(reply: Reply, metadata: Mapping[str, Any], keys: Sequence[str]) -> lis
     declared = _declared_keys(metadata)
     if not keys and declared and named != [""]:
         if sorted(named) != sorted(declared):
-            raise ReplyError("names", f"the reply has {_list(named)}; the metadata's action_keys are "
-                             f"{_list(declared)}")  # fmt: skip
+            raise ReplyError("names", f"the reply has {_list(named)}; the metadata's action_keys "
+                             f"are {_list(declared)}")  # fmt: skip
         return declared
     if not keys:
         found = [key for key in USUAL if key in reply.named]
@@ -101,7 +105,7 @@ def _declared_keys(metadata: Mapping[str, Any]) -> list[str]:
 
 
 def _rows(key: str, array: np.ndarray) -> np.ndarray:
-    """Return an array as f64 [rows, columns]: a batch of one, or one row, is taken for what it is."""
+    """Return an array as f64 [rows, columns]; a batch of one and one row are taken as such."""
     shape = list(array.shape)
     if array.dtype.kind not in "fiu":
         raise ReplyError("malformed", f"actions {brief(key)} are {array.dtype}; expected numbers")

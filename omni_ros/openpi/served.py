@@ -106,7 +106,9 @@ def bundle_metadata(policy: SmolVLAPolicy) -> dict[str, Any]:
     metadata: dict[str, Any] = {
         "policy": manifest.name,
         "family": manifest.family,
-        "bundle_sha256": hashlib.sha256((policy.bundle.root / "bundle.yaml").read_bytes()).hexdigest(),
+        "bundle_sha256": hashlib.sha256(
+            (policy.bundle.root / "bundle.yaml").read_bytes()
+        ).hexdigest(),
         "n_external_cameras": len(manifest.cameras) - len(wrist),
         "needs_wrist_camera": bool(wrist),
         "needs_stereo_camera": False,

@@ -37,7 +37,7 @@ from .sockets import library
 from .wire import Limits, pack, unpack
 
 log = logging.getLogger(__name__)
-#: websockets logs a traceback for each stranger that knocks; who was turned away is counted instead.
+#: websockets logs a traceback for each stranger that knocks; here they are counted instead.
 _strangers = logging.getLogger(f"{__name__}.strangers")
 _strangers.addHandler(logging.NullHandler())
 _strangers.propagate = False
@@ -209,7 +209,9 @@ class PolicyServer:
     async def _handle(self, socket: Any) -> None:
         path = socket.request.path.split("?", 1)[0].rstrip("/")
         dialect = Dialect.OPENPI
-        if self.settings.dialect == "vllm" or (self.settings.dialect == "auto" and path == VLLM_PATH):
+        if self.settings.dialect == "vllm" or (
+            self.settings.dialect == "auto" and path == VLLM_PATH
+        ):
             dialect = Dialect.VLLM
         client = _Client(socket, dialect)
         # Between two upgrades at once only one may have got the last place.
@@ -278,15 +280,21 @@ class PolicyServer:
         self.counters.served += 1
         client.previous_ms = 1e3 * (time.perf_counter() - started)
 
-    async def _infer(self, client: _Client, request: ServedRequest, started: float) -> dict[str, Any]:
+    async def _infer(
+        self, client: _Client, request: ServedRequest, started: float
+    ) -> dict[str, Any]:
         settings = self.settings
-        if self._turn.locked() and (settings.busy == "refuse" or self._waiting >= settings.max_waiting):
+        if self._turn.locked() and (
+            settings.busy == "refuse" or self._waiting >= settings.max_waiting
+        ):
             raise _Busy(f"the policy is busy and {self._waiting} requests wait; ask again later")
         self._waiting += 1
         try:
             await asyncio.wait_for(self._turn.acquire(), settings.wait_timeout_s)
         except asyncio.TimeoutError:
-            raise _Busy(f"the policy was busy for {settings.wait_timeout_s:g} s; ask again") from None
+            raise _Busy(
+                f"the policy was busy for {settings.wait_timeout_s:g} s; ask again"
+            ) from None
         finally:
             self._waiting -= 1
         try:
@@ -306,7 +314,10 @@ class PolicyServer:
         actions = np.asarray(result.actions, np.float32)
         if not np.isfinite(actions).all():
             raise FloatingPointError("the actions are not finite")
-        timing = {"infer_ms": 1e3 * (time.perf_counter() - began), "wait_ms": 1e3 * (began - started)}
+        timing = {
+            "infer_ms": 1e3 * (time.perf_counter() - began),
+            "wait_ms": 1e3 * (began - started),
+        }
         if client.previous_ms is not None:
             timing["prev_total_ms"] = client.previous_ms
         return {"actions": actions, "server_timing": timing, **result.extra}

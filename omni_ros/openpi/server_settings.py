@@ -35,8 +35,8 @@ class ServerSettings:
     :param token_file: clients send what it holds, as Bearer or Api-Key.
     :param cert_file, key_file: PEM, for wss.
     :param busy: what a request meets while another one is computed: "wait" lets up to
-        `max_waiting` wait, first come first served, each for `wait_timeout_s`; beyond that, and with
-        "refuse", it is answered with an error that says so.
+        `max_waiting` wait, first come first served, each for `wait_timeout_s`; beyond that, and
+        with "refuse", it is answered with an error that says so.
     :param idle_timeout_s: a client that asks nothing for so long is let go (1000); 0 never.
     :param max_clients: beyond that an upgrade is answered with 503.
     """
@@ -59,7 +59,11 @@ class ServerSettings:
     def __post_init__(self) -> None:
         for name, (low, high) in _RANGES.items():
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not low <= value <= high:
+            if (
+                isinstance(value, bool)
+                or not isinstance(value, (int, float))
+                or not low <= value <= high
+            ):
                 raise SettingsError(f"serve.{name} is {value!r}; expected {low} to {high}")
         for name, choices in (("dialect", DIALECTS), ("busy", BUSY)):
             if getattr(self, name) not in choices:
@@ -86,5 +90,7 @@ class ServerSettings:
         try:
             context.load_cert_chain(self.cert_file, self.key_file)
         except (OSError, ssl.SSLError) as error:
-            raise SettingsError(f"{self.cert_file}, {self.key_file}: cannot be used ({error})") from error
+            raise SettingsError(
+                f"{self.cert_file}, {self.key_file}: cannot be used ({error})"
+            ) from error
         return context

@@ -24,7 +24,8 @@ class ServedRequest:
     """An observation as a policy takes it.
 
     :param images: by the policy's camera names, uint8 [height, width, 3] RGB; None for one that the
-        client says is missing. :param state: f32 [state]. :param seed, noise, steps: None if not given.
+        client says is missing. :param state: f32 [state].
+    :param seed, noise, steps: None if not given.
     """
 
     images: Mapping[str, np.ndarray | None]
@@ -124,7 +125,7 @@ def _images(entries: Mapping[str, Any], cameras: Sequence[str]) -> dict[str, np.
 
 
 def _picture(value: Any, camera: str) -> np.ndarray:
-    """Return uint8 [height, width, 3]: batches of one are opened, CHW turned, floats in [0, 1] scaled."""
+    """Return uint8 [height, width, 3]: batches of one opened, CHW turned, floats 0 to 1 scaled."""
     if not isinstance(value, np.ndarray):
         raise RequestError(f"the picture of {camera} is {brief(value)}; expected an array")
     image = value
@@ -143,7 +144,8 @@ def _picture(value: Any, camera: str) -> np.ndarray:
         if low >= 0.0 and high <= 1.0:  # False for NaN
             return np.ascontiguousarray(np.rint(image * 255.0).astype(np.uint8))
         raise RequestError(
-            f"the picture of {camera} has floats from {low:g} to {high:g}; expected 0 to 1, or uint8"
+            f"the picture of {camera} has floats from {low:g} to {high:g}; expected 0 to 1, or "
+            "uint8"
         )
     raise RequestError(f"the picture of {camera} is {image.dtype}; expected uint8")
 
@@ -167,7 +169,8 @@ def _state(entries: Mapping[str, Any], names: Sequence[str]) -> np.ndarray:
         raise RequestError(f"`{key}` is {brief(value)}; expected numbers") from error
     if state.size != len(names) or any(n != 1 for n in state.shape[:-1]):
         raise RequestError(
-            f"`{key}` has the shape {list(state.shape)}; expected [{len(names)}]: {', '.join(names)}"
+            f"`{key}` has the shape {list(state.shape)}; expected [{len(names)}]: "
+            + ", ".join(names)
         )
     if not np.isfinite(state).all():
         raise RequestError(f"`{key}` is not finite; expected a number for every joint")
@@ -203,7 +206,11 @@ def _noise(value: Any) -> np.ndarray:
 def _count(value: Any, name: str, low: int, high: int) -> int | None:
     if value is None:
         return None
-    if isinstance(value, (np.integer, np.ndarray)) and np.size(value) == 1 and value.dtype.kind in "iu":
+    if (
+        isinstance(value, (np.integer, np.ndarray))
+        and np.size(value) == 1
+        and value.dtype.kind in "iu"
+    ):
         value = value.item()
     if type(value) is not int or not low <= value <= high:
         raise RequestError(f"`{name}` is {brief(value)}; expected an integer from {low} to {high}")

@@ -82,7 +82,9 @@ class RemoteSettings:
             value = getattr(self, name)
             if not low <= value <= high:
                 raise SettingsError(f"remote.{name} is {value}; expected {low} to {high}")
-        _check_choice("dialect", self.dialect, ("auto", *(d.value for d in Dialect if d.value != "unknown")))
+        _check_choice(
+            "dialect", self.dialect, ("auto", *(d.value for d in Dialect if d.value != "unknown"))
+        )
         _check_choice("auth", self.auth, AUTH)
         _check_choice("identical", self.identical, ("drop", "accept"))
         parts = self.parts
@@ -177,7 +179,9 @@ def is_loopback(host: str) -> bool:
 
 def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
     if value not in choices:
-        raise SettingsError(f"remote.{name} is {shown(value)}; expected one of {', '.join(choices)}")
+        raise SettingsError(
+            f"remote.{name} is {shown(value)}; expected one of {', '.join(choices)}"
+        )
 
 
 def _check_type(name: str, value: Any, kind: str) -> None:
@@ -192,4 +196,6 @@ def _check_type(name: str, value: Any, kind: str) -> None:
     else:
         good = isinstance(value, str) and value != ""
     if not good:
-        raise SettingsError(f"remote.{name} is {shown(value)}; expected {kind.replace('str', 'text')}")
+        raise SettingsError(
+            f"remote.{name} is {shown(value)}; expected {kind.replace('str', 'text')}"
+        )

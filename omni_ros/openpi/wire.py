@@ -166,7 +166,8 @@ def _encode(value: Any) -> Any:
     if isinstance(value, (np.ndarray, np.generic)):
         if value.dtype.kind not in _KINDS:
             raise TypeError(
-                f"{brief(value)} of dtype {value.dtype}; expected booleans, integers, floats or text"
+                f"{brief(value)} of dtype {value.dtype}; expected booleans, integers, floats or "
+                "text"
             )
         if isinstance(value, np.ndarray):
             return {b"__ndarray__": True, b"data": value.tobytes(), b"dtype": value.dtype.str,
@@ -174,7 +175,9 @@ def _encode(value: Any) -> Any:
         return {b"__npgeneric__": True, b"data": value.item(), b"dtype": value.dtype.str}
     if isinstance(value, int):
         raise TypeError("an integer beyond 64 bits")
-    raise TypeError(f"something of type {type(value).__name__}; expected numbers, text, lists, maps and arrays")
+    raise TypeError(
+        f"something of type {type(value).__name__}; expected numbers, text, lists, maps and arrays"
+    )
 
 
 def _decode(pairs: list[tuple[Any, Any]], limits: Limits) -> Any:
@@ -214,8 +217,8 @@ def _dtype(given: Any) -> np.dtype:
         given = given.decode("latin-1")
     if not isinstance(given, str) or not _DTYPE.fullmatch(given):
         raise WireError(
-            f"an array of dtype {brief(given)}; expected one of booleans, integers, floats or text, "
-            "such as '<f4'"
+            f"an array of dtype {brief(given)}; expected one of booleans, integers, floats or "
+            "text, such as '<f4'"
         )
     try:
         return np.dtype(given)
@@ -242,7 +245,9 @@ def _array(data: Any, dtype: np.dtype, shape: Any, limits: Limits) -> np.ndarray
     except ValueError as error:  # nothing in it, but sizes whose product numpy cannot hold
         raise WireError(f"an array of shape {shape}: {error}") from error
     if dtype.kind == "b":
-        return values.view(np.uint8).astype(bool)  # any byte that is not 0 or 1 would be a strange boolean
+        return values.view(np.uint8).astype(
+            bool
+        )  # any byte that is not 0 or 1 would be a strange boolean
     if dtype.kind == "U":
         points = np.frombuffer(data, np.dtype(np.uint32).newbyteorder(dtype.byteorder))
         if ((points > 0x10FFFF) | ((points >= 0xD800) & (points <= 0xDFFF))).any():

@@ -61,8 +61,10 @@ class Pairing:
                        (mapping.observation.cameras if mapping else ()) if entry.size}  # fmt: skip
         self._view = None
         if mapping is not None:
-            joints = [_BundleJoint(name, "m" if unit == "m" else "rad", unit if unit != "raw" else "rad")
-                      for name, unit in zip(self.names, self.units, strict=True)]  # fmt: skip
+            joints = [
+                _BundleJoint(name, "m" if unit == "m" else "rad", "rad" if unit == "raw" else unit)
+                for name, unit in zip(self.names, self.units, strict=True)
+            ]
             self._view = RobotView(mapping, joints, policy.cameras)
             self._joints = joints
 
@@ -77,9 +79,15 @@ class Pairing:
 
     def message(self, observation: Observation, prompt: str) -> dict[str, Any]:
         if self._view is None:
-            return {"images": dict(observation.images), "state": observation.state, "prompt": prompt}
+            return {
+                "images": dict(observation.images),
+                "state": observation.state,
+                "prompt": prompt,
+            }
         scale, offset = self._scales()
-        return self._view.observation(observation.images, observation.state * scale + offset, prompt)
+        return self._view.observation(
+            observation.images, observation.state * scale + offset, prompt
+        )
 
     def rows(self, values: np.ndarray) -> np.ndarray:
         """Return remote rows f64 [rows, joints] in the bundle's units and order."""
@@ -122,8 +130,8 @@ def synthetic(policy: SmolVLAPolicy, count: int, seed: int) -> list[Observation]
 
 
 def recorded(path: Path, policy: SmolVLAPolicy) -> tuple[list[Observation], list[str]]:
-    """Read observations: an .npz with `images/CAMERA` [n, h, w, 3], `state` [n, joints] and, if there
-    is, `prompt` (one, or n). :raises ValueError: it holds something else."""
+    """Read observations: an .npz with `images/CAMERA` [n, h, w, 3], `state` [n, joints] and, if
+    there is, `prompt` (one, or n). :raises ValueError: it holds something else."""
     try:
         with np.load(path, allow_pickle=False) as stored:
             arrays = {key: stored[key] for key in stored.files}
@@ -161,8 +169,15 @@ def takes_noise(remote: RemotePolicy, message: Mapping[str, Any], shape: tuple[i
 
 
 def compare_remote(
-    policy: SmolVLAPolicy, remote: RemotePolicy, pairing: Pairing, observations: Sequence[Observation],
-    prompts: Sequence[str], *, seed: int = 0, timeout_s: float = 30.0, tolerance: float | None = None,
+    policy: SmolVLAPolicy,
+    remote: RemotePolicy,
+    pairing: Pairing,
+    observations: Sequence[Observation],
+    prompts: Sequence[str],
+    *,
+    seed: int = 0,
+    timeout_s: float = 30.0,
+    tolerance: float | None = None,
 ) -> dict[str, Any]:
     """Ask both; return the document.
 
@@ -175,7 +190,9 @@ def compare_remote(
     same = takes_noise(remote, messages[0], policy.head.shape, seed, timeout_s)
     draws = 1 if same else DRAWS
     ours, theirs, seconds = [], [], ([], [])
-    for index, (observation, message, prompt) in enumerate(zip(shown, messages, prompts, strict=True)):
+    for index, (observation, message, prompt) in enumerate(
+        zip(shown, messages, prompts, strict=True)
+    ):
         pair: tuple[list, list] = ([], [])
         for draw in range(draws):
             noise = draw_noise(policy.head.shape, seed=seed + draw, stamp_ns=index)
@@ -204,7 +221,10 @@ def compare_remote(
         "rows": rows,
         "joints": joints,
         "by_row": gap.max(axis=0).tolist(),
-        "seconds": {"local_p50": float(np.median(seconds[0])), "remote_p50": float(np.median(seconds[1]))},
+        "seconds": {
+            "local_p50": float(np.median(seconds[0])),
+            "remote_p50": float(np.median(seconds[1])),
+        },
         "metadata": _plain(remote.status().metadata),
         "passed": all(joint["passed"] for joint in joints) if same else None,
     }
@@ -225,8 +245,8 @@ def _joint(
         limit = FLOAT32 * size if fp32 else max(INT8_ACTIONS * span, FLOAT32 * size)
     spread = None
     if not same:
-        error = np.sqrt((local[..., column].var(axis=1, ddof=1) + far[..., column].var(axis=1, ddof=1))
-                        / local.shape[1])  # fmt: skip
+        variance = local[..., column].var(axis=1, ddof=1) + far[..., column].var(axis=1, ddof=1)
+        error = np.sqrt(variance / local.shape[1])
         ratio = values / np.maximum(error, 1e-12)
         spread = float(np.sqrt(np.mean(np.minimum(ratio, 1e6) ** 2)))
     largest = float(values.max())

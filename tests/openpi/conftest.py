@@ -49,7 +49,9 @@ def until(condition: Callable[[], object], timeout_s: float = 20.0) -> object:
 
 def reply(actions: np.ndarray = ACTIONS, **extra: object) -> bytes:
     """An answer of openpi's dialect."""
-    return pack({"actions": actions, "server_timing": {"infer_ms": 1.0 + time.monotonic()}, **extra})
+    return pack(
+        {"actions": actions, "server_timing": {"infer_ms": 1.0 + time.monotonic()}, **extra}
+    )
 
 
 @pytest.fixture
@@ -190,7 +192,9 @@ def openpi_packages() -> dict[str, str]:
             capture_output=True, text=True, timeout=240, check=False,
         )  # fmt: skip
         if done.returncode != 0:
-            pytest.skip(f"openpi-client and openpi-server cannot be installed: {done.stderr[-300:]}")
+            pytest.skip(
+                f"openpi-client and openpi-server cannot be installed: {done.stderr[-300:]}"
+            )
     path = os.pathsep.join([str(folder), *filter(None, [os.environ.get("PYTHONPATH")])])
     return {**os.environ, "PYTHONPATH": path}
 

@@ -245,7 +245,9 @@ def test_a_reply_that_is_only_slow_degrades_and_a_quick_one_mends(serve, remote)
     server = serve(handle)
     policy = remote(quick(server.url, remote_timeout_s=0.2))
     policy.ask({}, 20)
-    assert policy.ask({}, 20).code == "good"  # the deadline, not remote_timeout_s, says what is late
+    assert (
+        policy.ask({}, 20).code == "good"
+    )  # the deadline, not remote_timeout_s, says what is late
     assert policy.state is State.DEGRADED and policy.status().reason.code == "slow"
     policy.ask({}, 20)
     assert policy.state is State.ACTIVE and server.connections == 1
@@ -254,7 +256,9 @@ def test_a_reply_that_is_only_slow_degrades_and_a_quick_one_mends(serve, remote)
 def test_a_wire_that_goes_dead_is_noticed_while_a_reply_is_awaited(serve, remote, wire):
     """Field case: the radio is off, and TCP does not know."""
     relay = wire(serve(steady).port)
-    policy = remote(quick(relay.url, remote_timeout_s=0.2, reply_timeout_s=0.5, connect_timeout_s=0.3))
+    policy = remote(
+        quick(relay.url, remote_timeout_s=0.2, reply_timeout_s=0.5, connect_timeout_s=0.3)
+    )
     policy.ask({}, 20)
     relay.flowing.clear()
     policy.request({"image": np.zeros(3_000_000, np.uint8)}, deadline=time.monotonic() + 0.2)
@@ -267,7 +271,9 @@ def test_a_wire_that_goes_dead_is_noticed_while_a_reply_is_awaited(serve, remote
 
 def test_a_wire_that_goes_dead_while_idle_is_noticed_by_pings(serve, remote, wire):
     relay = wire(serve(steady).port)
-    policy = remote(quick(relay.url, ping_interval_s=0.1, ping_timeout_s=0.2, connect_timeout_s=0.3))
+    policy = remote(
+        quick(relay.url, ping_interval_s=0.1, ping_timeout_s=0.2, connect_timeout_s=0.3)
+    )
     policy.ask({}, 20)
     relay.flowing.clear()
     failed(policy, "keep_alive")
@@ -275,6 +281,7 @@ def test_a_wire_that_goes_dead_while_idle_is_noticed_by_pings(serve, remote, wir
 
 def test_a_server_that_answers_no_pings_while_it_computes_is_kept(serve, remote):
     """Field case: keep-alive that closes a busy link. openpi's server computes in its event loop."""
+
     async def handle(link, number):
         await link.send(pack({}))
         async for _ in link:
@@ -436,7 +443,9 @@ def secure(serve, certificates):
     return serve(steady, ssl=context)
 
 
-def test_a_server_of_a_private_authority_is_reached_with_its_certificate(secure, remote, certificates):
+def test_a_server_of_a_private_authority_is_reached_with_its_certificate(
+    secure, remote, certificates
+):
     url = f"wss://localhost:{secure.port}"
     policy = remote(quick(url, ca_file=str(certificates / "cert.pem")))
     assert policy.ask({}, 20).code == "good"

@@ -128,7 +128,9 @@ def test_a_traceback_and_a_close_are_told_by_their_last_line(serve, remote):
         await link.send(pack({}))
         await link.recv()
         if number == 1:
-            await link.send('Traceback (most recent call last):\n  File "x.py"\nKeyError: \'state\'\n')
+            await link.send(
+                "Traceback (most recent call last):\n  File \"x.py\"\nKeyError: 'state'\n"
+            )
             await link.close(1011, "Internal server error. Traceback included in previous frame.")
             return
         await link.send(reply())
@@ -144,7 +146,9 @@ def test_a_traceback_and_a_close_are_told_by_their_last_line(serve, remote):
 
 def test_a_server_without_a_policy_says_so(serve, remote):
     async def handle(link, number):
-        await link.send('{"type":"error","error":"Robot policy not available","code":"unsupported"}')
+        await link.send(
+            '{"type":"error","error":"Robot policy not available","code":"unsupported"}'
+        )
         await link.close(1000)
 
     policy = remote(serve(handle).url)
@@ -321,7 +325,9 @@ def test_metadata_that_do_not_fit_the_mapping_keep_requests_back(serve, remote):
 
 
 @pytest.mark.parametrize("observation", [{"a": object()}, {"a": np.array([1j])}])
-def test_an_observation_that_cannot_be_sent_is_dropped_and_the_link_kept(serve, remote, observation):
+def test_an_observation_that_cannot_be_sent_is_dropped_and_the_link_kept(
+    serve, remote, observation
+):
     server = serve(answering(lambda: [reply()]))
     policy = remote(server.url)
     with pytest.raises(LinkError) as caught:
@@ -332,7 +338,9 @@ def test_an_observation_that_cannot_be_sent_is_dropped_and_the_link_kept(serve, 
 
 def test_an_observation_over_the_size_limit_is_not_sent(serve, remote):
     seen = []
-    policy = remote(quick(serve(answering(lambda: [reply()], keep=seen)).url, max_request_bytes=2000))
+    policy = remote(
+        quick(serve(answering(lambda: [reply()], keep=seen)).url, max_request_bytes=2000)
+    )
     with pytest.raises(LinkError, match="max_request_bytes is 2000"):
         policy.ask({"image": np.zeros(3000, np.uint8)}, 20)
     assert seen == []

@@ -53,7 +53,9 @@ def test_metadata_may_be_anything_in_a_map():
 
 def test_a_bare_array_comes_from_vllm():
     answer = read_reply(pack(np.zeros((50, 32), np.float32)))
-    assert isinstance(answer, Reply) and answer.dialect is Dialect.VLLM and list(answer.named) == [""]
+    assert (
+        isinstance(answer, Reply) and answer.dialect is Dialect.VLLM and list(answer.named) == [""]
+    )
 
 
 def test_a_map_with_server_timing_comes_from_openpi():
@@ -72,13 +74,17 @@ def test_an_error_map_is_a_fault_and_not_a_result():
 
 
 def test_a_traceback_is_told_by_its_last_line_and_closes():
-    answer = read_reply("Traceback (most recent call last):\n  ...\nValueError: bad\x1b[31m state\n\n")
+    answer = read_reply(
+        "Traceback (most recent call last):\n  ...\nValueError: bad\x1b[31m state\n\n"
+    )
     assert answer.closes and answer.dialect is Dialect.OPENPI
     assert answer.text == "ValueError: bad [31m state"  # nothing that a terminal would obey
 
 
 def test_no_policy_is_a_fault_at_the_handshake():
-    fault = read_metadata('{"type": "error", "error": "Robot policy not available", "code": "unsupported"}')
+    fault = read_metadata(
+        '{"type": "error", "error": "Robot policy not available", "code": "unsupported"}'
+    )
     assert fault.text == "Robot policy not available" and fault.code == "unsupported"
 
 
@@ -87,7 +93,10 @@ def test_the_answer_to_a_reset_is_none_to_an_observation():
 
 
 def test_actions_as_nested_lists_are_read():
-    assert read_reply(pack({"actions": [[1, 2], [3, 4]]})).named["actions"].tolist() == [[1, 2], [3, 4]]
+    assert read_reply(pack({"actions": [[1, 2], [3, 4]]})).named["actions"].tolist() == [
+        [1, 2],
+        [3, 4],
+    ]
 
 
 def test_a_name_as_text_and_as_bytes_is_refused():

@@ -63,7 +63,9 @@ PICTURE = np.random.default_rng(0).integers(0, 256, (48, 64, 3), np.uint8)
 POSITIONS = np.array([0.1, -0.2, 0.3, -0.4, 0.5, 0.6])
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "config" / "openpi").glob("*.yaml")), ids=lambda p: p.stem)
+@pytest.mark.parametrize(
+    "path", sorted((ROOT / "config" / "openpi").glob("*.yaml")), ids=lambda p: p.stem
+)
 def test_every_mapping_that_comes_along_is_one_for_the_default_robot(path, robot):
     mapping = load_mapping(path)
     assert mapping.remote is not None
@@ -113,7 +115,11 @@ def test_a_prompt_can_be_sent_in_lists(robot):
 
 
 def test_units_are_those_of_the_remote_policy_in_both_directions(robot):
-    gripper = {"name": "gripper", "unit": "normalised", "normalised": {"policy": [0, 100], "joint": [0, 1]}}
+    gripper = {
+        "name": "gripper",
+        "unit": "normalised",
+        "normalised": {"policy": [0, 100], "joint": [0, 1]},
+    }
     joints = [{"name": name, "unit": "deg"} for name in JOINTS[:5]] + [gripper]
     made = view(robot, observation__state__0__joints=joints, actions__columns=joints)
     sent = made.observation({"front": PICTURE}, POSITIONS, "go")["state"]
@@ -131,8 +137,14 @@ def test_columns_are_put_into_the_robots_order(order, padding):
 
 
 def test_offsets_and_velocities_are_scaled_and_not_moved(robot):
-    gripper = {"name": "gripper", "unit": "normalised", "normalised": {"policy": [0, 100], "joint": [1, 3]}}
-    made = view(robot, actions__columns=[*JOINTS[:5], gripper], actions__control_mode="position_offset")
+    gripper = {
+        "name": "gripper",
+        "unit": "normalised",
+        "normalised": {"policy": [0, 100], "joint": [1, 3]},
+    }
+    made = view(
+        robot, actions__columns=[*JOINTS[:5], gripper], actions__control_mode="position_offset"
+    )
     assert made.rows(np.array([[0, 0, 0, 0, 0, 50.0]]))[0, 5] == pytest.approx(1.0)
 
 
@@ -229,8 +241,14 @@ def test_units_and_horizons_that_contradict_are_told():
     mapping = mapping_from_data(data(
         actions__columns=[{"name": "shoulder_pan", "unit": "rad"}, *JOINTS[1:]], actions__horizon=50,
         actions__keys=["arm"]))  # fmt: skip
-    found = objection(mapping, {"action_units": ["deg"], "action_horizon": 40, "action_keys": ["hand"]})
-    for text in ("shoulder_pan in rad; the server says deg", "action_horizon 40", "action_keys 'hand'"):
+    found = objection(
+        mapping, {"action_units": ["deg"], "action_horizon": 40, "action_keys": ["hand"]}
+    )
+    for text in (
+        "shoulder_pan in rad; the server says deg",
+        "action_horizon 40",
+        "action_keys 'hand'",
+    ):
         assert text in found
 
 

@@ -101,7 +101,9 @@ def test_metadata_say_what_the_bundle_is(policy):
 
 
 @pytest.mark.slow
-def test_omni_parity_against_omni_serve_finds_no_difference_at_all(run_serve, exported, capsys, tmp_path):
+def test_omni_parity_against_omni_serve_finds_no_difference_at_all(
+    run_serve, exported, capsys, tmp_path
+):
     out = tmp_path / "rows.json"
     status = main.main(["parity", str(exported("smolvla_given", "fp32")), "--openpi", run_serve,
                         "--observations", "2", "--json", str(out)])  # fmt: skip
@@ -154,7 +156,11 @@ def server_of(policy, change=lambda actions, observation: actions, metadata=None
             if noise is None:
                 noise = rng.normal(size=policy.head.shape).astype(np.float32)
             result = await asyncio.to_thread(
-                policy.infer, Observation(value["images"], value["state"]), value["prompt"], noise=noise)
+                policy.infer,
+                Observation(value["images"], value["state"]),
+                value["prompt"],
+                noise=noise,
+            )
             await link.send(pack(change(result.actions, value)))
 
     return handle
@@ -169,7 +175,11 @@ def test_a_joint_that_differs_is_named_with_where_it_differs(policy, serve, comp
     document = compare(serve(server_of(policy, change, {"takes_noise": True})).url)
     worst = document["joints"][2]
     assert document["noise"] == "same for both" and document["passed"] is False
-    assert worst["passed"] is False and worst["row"] == 7 and worst["largest"] == pytest.approx(0.5, 1e-3)
+    assert (
+        worst["passed"] is False
+        and worst["row"] == 7
+        and worst["largest"] == pytest.approx(0.5, 1e-3)
+    )
     assert [joint["passed"] for joint in document["joints"]].count(False) == 1
 
 

@@ -44,9 +44,17 @@ def test_a_picture_of_the_right_size_is_handed_on_as_it_is():
     assert resize_with_pad(picture, 224, 320) is picture
 
 
-@given(st.integers(1, 40), st.integers(1, 40), st.integers(8, 40), st.integers(8, 40), st.integers(0, 255))
+@given(
+    st.integers(1, 40),
+    st.integers(1, 40),
+    st.integers(8, 40),
+    st.integers(8, 40),
+    st.integers(0, 255),
+)
 @settings(max_examples=100, deadline=None)
-def test_a_plain_picture_stays_plain_inside_a_border_of_zeros(height, width, out_height, out_width, grey):
+def test_a_plain_picture_stays_plain_inside_a_border_of_zeros(
+    height, width, out_height, out_width, grey
+):
     picture = np.full((height, width, 3), grey, np.uint8)
     try:
         made = resize_with_pad(picture, out_height, out_width)

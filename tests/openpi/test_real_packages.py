@@ -90,7 +90,12 @@ def ask(environment, tmp_path, url, observation=OBSERVATION, **more):
     """Have the published client ask; return what it got and what it told."""
     images = {f"images/{name}": image for name, image in observation["images"].items()}
     np.savez(tmp_path / "o.npz", **images, state=observation["state"], prompt=observation["prompt"])
-    arguments = {"url": url, "observations": str(tmp_path / "o.npz"), "out": str(tmp_path / "a.npy"), **more}
+    arguments = {
+        "url": url,
+        "observations": str(tmp_path / "o.npz"),
+        "out": str(tmp_path / "a.npy"),
+        **more,
+    }
     done = subprocess.run([sys.executable, "-P", "-c", CLIENT, json.dumps(arguments)], env=environment,
                           capture_output=True, text=True, timeout=120, check=False)  # fmt: skip
     if done.returncode != 0:
@@ -116,10 +121,14 @@ def test_the_published_client_drives_our_server_in_both_dialects(
     assert np.array_equal(chunk, np.outer(np.arange(1, 6), [1, 2, 3]) + 2.0)
 
 
-def test_the_published_client_is_told_what_is_wrong_with_an_observation(ours, openpi_packages, tmp_path):
+def test_the_published_client_is_told_what_is_wrong_with_an_observation(
+    ours, openpi_packages, tmp_path
+):
     bad = {**OBSERVATION, "state": np.zeros(7, np.float32)}
     _, stderr = ask(openpi_packages, tmp_path, ours.url, bad)
-    assert "RuntimeError: Error in inference server:" in stderr and "expected [3]: a, b, c" in stderr
+    assert (
+        "RuntimeError: Error in inference server:" in stderr and "expected [3]: a, b, c" in stderr
+    )
 
 
 @pytest.mark.slow
@@ -129,7 +138,11 @@ def test_the_published_client_gets_the_bundles_own_chunk_from_omni_serve(
 ):
     policy, observation = bundle_observation
     wanted = policy.infer(observation, "stack the red cups", seed=11).actions
-    sent = {"images": dict(observation.images), "state": observation.state, "prompt": "stack the red cups"}
+    sent = {
+        "images": dict(observation.images),
+        "state": observation.state,
+        "prompt": "stack the red cups",
+    }
     chunk, told = ask(openpi_packages, tmp_path, run_serve + path, sent, extra={"seed": 11})
     assert told["metadata"]["cameras"] == list(policy.cameras)
     assert np.array_equal(chunk, wanted)

@@ -42,7 +42,9 @@ def test_horizon_and_width_of_the_metadata_hold():
 
 @pytest.mark.parametrize("value", [True, 50.0, "50", None, -1, [50]])
 def test_metadata_of_another_form_are_no_objection(value):
-    assert read_actions(Reply({"": A}), {"action_horizon": value, "action_dim": value}).values.shape == (4, 3)
+    assert read_actions(
+        Reply({"": A}), {"action_horizon": value, "action_dim": value}
+    ).values.shape == (4, 3)
 
 
 def test_the_mappings_horizon_and_width_hold():

@@ -26,7 +26,11 @@ from omni_ros.openpi.wire import pack, unpack
 
 from .conftest import ACTIONS, until
 
-OBSERVATION = {"images": {"front": np.zeros((4, 6, 3), np.uint8)}, "state": np.zeros(3), "prompt": "go"}
+OBSERVATION = {
+    "images": {"front": np.zeros((4, 6, 3), np.uint8)},
+    "state": np.zeros(3),
+    "prompt": "go",
+}
 
 
 class Policy:
@@ -83,7 +87,9 @@ def served(policy):
 class Client:
     """One raw websocket that has read the metadata."""
 
-    def __init__(self, stack: contextlib.ExitStack, server: PolicyServer, path: str, headers) -> None:
+    def __init__(
+        self, stack: contextlib.ExitStack, server: PolicyServer, path: str, headers
+    ) -> None:
         self.link = stack.enter_context(connect(
             server.url + path, additional_headers=headers, compression=None, max_size=None))  # fmt: skip
         self.metadata = unpack(self.link.recv(timeout=20))

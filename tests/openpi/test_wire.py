@@ -48,13 +48,24 @@ def test_the_spelling_is_openpis_own():
 
 @pytest.mark.parametrize("keys", [str, str.encode])
 def test_array_keys_may_be_text_or_bytes(keys):
-    data = {keys("__ndarray__"): True, keys("data"): b"\x01\x02", keys("dtype"): "|u1", keys("shape"): [2]}
+    data = {
+        keys("__ndarray__"): True,
+        keys("data"): b"\x01\x02",
+        keys("dtype"): "|u1",
+        keys("shape"): [2],
+    }
     assert unpack(msgpack.packb(data)).tolist() == [1, 2]
 
 
 @pytest.mark.parametrize("keys", [str, str.encode])
 def test_the_older_spelling_is_read_too(keys):
-    entries = {"nd": True, "type": "<f4", "kind": "", "shape": [1, 2], "data": struct.pack("<2f", 3, 4)}
+    entries = {
+        "nd": True,
+        "type": "<f4",
+        "kind": "",
+        "shape": [1, 2],
+        "data": struct.pack("<2f", 3, 4),
+    }
     data = {keys(key): value for key, value in entries.items()}
     assert unpack(msgpack.packb(data)).tolist() == [[3.0, 4.0]]
 
@@ -98,7 +109,9 @@ def test_a_kind_that_contradicts_the_dtype_is_refused():
         unpack(msgpack.packb(data))
 
 
-@pytest.mark.parametrize("shape", [[3], [2**40, 2**40], [-1], [1.0], [True], None, "2", [0], [1] * 9])
+@pytest.mark.parametrize(
+    "shape", [[3], [2**40, 2**40], [-1], [1.0], [True], None, "2", [0], [1] * 9]
+)
 def test_a_shape_that_does_not_fit_the_data_is_refused(shape):
     data = {"__ndarray__": True, "data": b"\0" * 8, "dtype": "<f4", "shape": shape}
     with pytest.raises(WireError):
