@@ -14,29 +14,28 @@ import math
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from omni_ros.world.appearance import PLAIN, VARIED
-from omni_ros.world.tasks import COLOURS, SKILLS, Task, phrase
+from omni_ros.world.tasks import SKILLS
 
 from ..smolvla.policy import SmolVLA
-from . import closed_loop, data
+from . import data
 from .batched import Batched
 from .batches import BatchMaker, Statistics, statistics
 from .checkpoint import write_checkpoint
 from .eager import EagerPolicy
-from .episode import CAMERAS, Tabletop
+from .episode import CAMERAS
 from .objective import Heads, initialise, joint_loss, see_loss
+from .practice import Practice, Progress
 from .sizes import CONFIG
 from .words import Sentences, train_tokenizer
 
-#: Seeds of the curve's episodes; final measurements use others, and so do the frames.
-CURVE_SEEDS = 100_000
-OWN_SEEDS = 300_000
+#: Share of a run from which on the policy's own ways are worth learning from.
+OWN_FROM = 0.12
 
 
 @dataclass(frozen=True)
@@ -67,18 +66,6 @@ class Options:
     see_share: float = 0.03  # of the time: the vision tower alone
     evaluate_minutes: float = 5.0
     episodes: int = 20  # of each skill, at each evaluation
-
-
-@dataclass
-class Progress:
-    """Where a run stands, and its curve."""
-
-    step: int = 0
-    seconds: float = 0.0
-    own_filled: int = 0
-    own_next: int = 0
-    own_seed: int = OWN_SEEDS
-    curve: list[dict[str, float]] = field(default_factory=list)
 
 
 def learning_rate(share: float, step: int, peak: float) -> float:
@@ -114,7 +101,7 @@ class Training:
         self.optimiser = torch.optim.AdamW(
             self.parameters, lr=options.rate, betas=(0.9, 0.95), weight_decay=0.01
         )
-        self.worlds: list[Tabletop] = []
+        self.practice = Practice(options.episodes)
 
     # -- frames -----------------------------------------------------------------------------
 
@@ -226,58 +213,24 @@ class Training:
         return EagerPolicy(Batched(self.average, self.average_tokens), self.statistics,
                            self.sentences, seed)
 
-    def _tables(self, mode: str) -> list[Tabletop]:
-        while len(self.worlds) < self.options.episodes:
-            self.worlds.append(Tabletop())
-        for world in self.worlds:
-            world.simulation.appearance.mode = mode
-        return self.worlds
-
     def evaluate(self, means: dict[str, float]) -> None:
-        """Run each skill on the curve's seeds, the last of a few rows late."""
-        count, point = self.options.episodes, dict(means)
-        point |= {"minutes": self.progress.seconds / 60, "step": self.progress.step}
-        for number, skill in enumerate(SKILLS):
-            tasks = [Task(skill, COLOURS[i % len(COLOURS)]) for i in range(count)]
-            seeds = [CURVE_SEEDS + 1000 * number + i for i in range(count)]
-            sentences = [phrase(task, i // len(COLOURS)) for i, task in enumerate(tasks)]
-            found = closed_loop.shares(closed_loop.run(
-                self.policy(), self._tables(PLAIN), tasks, seeds, sentences, horizon=8, delay=1,
-            ))
-            point[f"{skill}_success"] = found["success"] / count
-            point[f"{skill}_wrong"] = found["wrong"] / count
-            point[f"{skill}_seconds"] = found["seconds"]
-        self.progress.curve.append(point)
+        """Add a point to the curve."""
+        state = self.progress
+        point = {**means, "minutes": state.seconds / 60, "step": state.step}
+        point |= self.practice.evaluate(self.policy())
+        state.curve.append(point)
         rates = ", ".join(
             f"{skill} {point[f'{skill}_success']:.0%} (wrong {point[f'{skill}_wrong']:.0%})"
             for skill in SKILLS
         )
-        self.report(f"{point['minutes']:.1f} min, step {self.progress.step}: {rates}")
+        self.report(f"{point['minutes']:.1f} min, step {state.step}: {rates}")
 
     def collect(self, share: float) -> None:
         """Keep frames of the policy's own ways: the expert will say what to do from there."""
-        state, options = self.progress, self.options
-        if not options.own or share < 0.12:
-            return
-        random = np.random.default_rng(state.own_seed)
-        count = options.episodes
-        tasks = [Task(str(random.choice(SKILLS, p=data.SKILL_SHARES)), str(random.choice(COLOURS)))
-                 for _ in range(count)]
-
-        def keep(world: Tabletop, i: int) -> None:
-            if random.random() < 0.5:
-                task = tasks[i]
-                data.record(self.own, state.own_next, world, task.skill_index, task.block_index)
-                state.own_next = (state.own_next + 1) % len(self.own)
-                state.own_filled = min(state.own_filled + 1, len(self.own))
-
-        closed_loop.run(
-            self.policy(state.own_seed), self._tables(str(random.choice([PLAIN, VARIED]))), tasks,
-            [state.own_seed + i for i in range(count)], [phrase(task, random) for task in tasks],
-            horizon=int(random.choice([4, 8, 12])), delay=int(random.integers(0, 3)), observer=keep,
-        )
-        state.own_seed += count
-        self._use_own()
+        state = self.progress
+        if self.options.own and share >= OWN_FROM:
+            self.practice.collect(self.policy(state.own_seed), self.own, state)
+            self._use_own()
 
     def _use_own(self) -> None:
         if self.options.own and self.progress.own_filled >= 500:

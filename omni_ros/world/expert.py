@@ -17,15 +17,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from omni_ros.world import kinematics
-from omni_ros.world.scene import (
-    CUBE_SIDE,
-    GRIPPER_OPEN,
-    HAND,
-    JOINT_LOWER,
-    JOINT_UPPER,
-    SHOULDER_HEIGHT,
-    SHOULDER_OFFSET,
+from omni_ros.world.grasping import (
+    CORNER_GRIP,
+    between_fingers,
+    grasp_tilt,
+    hand_frame,
+    in_hand,
+    nearest_roll,
 )
+from omni_ros.world.scene import CUBE_SIDE, GRIPPER_OPEN, JOINT_LOWER, JOINT_UPPER
 from omni_ros.world.tasks import PICK_UP, PLACE, SKILLS, TOUCH
 
 RATE_HZ = 15.0
@@ -41,9 +41,8 @@ CLOSING = 1.8
 CLOSED = JOINT_LOWER[5]
 REST_GRIP = 0.2  # of a touch
 RELEASE_GRIP = 0.45  # opening that lets a block go without meeting its neighbours
-HELD_GRIP = 0.29  # closed on a block: 0.214 where it lies square
+EASE = 0.0025  # rise a row while closing on what may lie askew
 HOVER, CARRY, LIFTED = 0.072, 0.085, 0.100  # heights of the tip
-STRETCH = 0.242  # from shoulder to wrist; the links are 0.251 long
 TOUCH_GAP = 0.006  # of the tip above a block's top
 GRASP_DEPTH = 0.006  # of the tip below a block's centre
 CLEARANCE = 0.011  # of the fixed finger from a block's face, coming down
@@ -59,45 +58,6 @@ class Plan:
 
     rows: np.ndarray
     phase: np.ndarray
-
-
-def grasp_tilt(reach: np.ndarray, height: np.ndarray) -> np.ndarray:
-    """Return the hand's tilt at a place: straight down, or as little off it as the arm needs.
-
-    The links stretch to ``STRETCH`` at the most: nearer to straight, joints would have to race.
-    """
-    along, up = reach - SHOULDER_OFFSET, height - SHOULDER_HEIGHT
-    distance = np.maximum(np.hypot(along, up), 1e-6)
-    sine = (STRETCH**2 - distance**2 - HAND**2) / (2 * HAND * distance)
-    return np.clip(np.arcsin(np.clip(sine, -1.0, 1.0)) - np.arctan2(up, along), -0.8, 0.0)
-
-
-def hand_frame(pan: np.ndarray, tilt: np.ndarray, roll: np.ndarray) -> np.ndarray:
-    """Return rotations (n, 3, 3) from hand to world; the jaw opens along the hand's -x."""
-    cp, sp, ct, st = np.cos(pan), np.sin(pan), np.cos(tilt), np.sin(tilt)
-    cr, sr = np.cos(roll), np.sin(roll)
-    rows = [
-        [cp * ct * cr - sp * sr, -cp * ct * sr - sp * cr, cp * st],
-        [sp * ct * cr + cp * sr, -sp * ct * sr + cp * cr, sp * st],
-        [-st * cr, st * sr, ct],
-    ]
-    return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
-
-
-def between_fingers(local: np.ndarray) -> np.ndarray:
-    """Return whether a block's centre, seen from the tip in the hand's frame, can be gripped."""
-    u, v, w = local[..., 0], local[..., 1], local[..., 2]
-    return (u > -0.034) & (u < 0.013) & (np.abs(v) < 0.011) & (w > -0.003) & (w < 0.021)
-
-
-def nearest_roll(pan: np.ndarray, yaw: np.ndarray, roll: np.ndarray) -> np.ndarray:
-    """Return the wrist roll nearest to `roll` that lines the jaw up with a cube."""
-    quarter = np.pi / 2
-    wanted = yaw - pan
-    wanted = roll + (wanted - roll + quarter / 2) % quarter - quarter / 2
-    # Not further round than needed: two neighbouring rolls always lie inside.
-    wanted = np.where(wanted > 1.0, wanted - quarter, wanted)
-    return np.where(wanted < -1.0, wanted + quarter, wanted)
 
 
 def plan(
@@ -159,20 +119,20 @@ class _Rollout:
         n, tip = self._n, self.tip()
         frame = hand_frame(self.pan, self.tilt, self.roll)
         local = np.einsum("nji,nbj->nbi", frame, self.blocks - tip[:, None])
-        between = between_fingers(local)
+        holding = in_hand(local, self.grip[:, None], self.blocks[..., 2] - CUBE_SIDE / 2)
+        between = between_fingers(local) | holding
         mine = between[n, self.target]
         block = self.blocks[n, self.target]
         other = between.copy()
         other[n, self.target] = False
         holds_other = other.any(axis=1)
-        closed = self.grip < HELD_GRIP
+        held = holding[n, self.target]
         touch, pick, place = (
             self.skill == SKILLS.index(name) for name in (TOUCH, PICK_UP, PLACE)
         )
 
         off_pad = np.hypot(*(block[:, :2] - self.pad).T)
         on_pad = place & (off_pad < ON_PAD) & (block[:, 2] < CUBE_SIDE / 2 + 0.0035)
-        held = mine & closed
         # What lies in the hand and is not wanted there is put down where it is.
         unwanted = (holds_other & ~mine) | (mine & (touch | on_pad))
 
@@ -197,12 +157,14 @@ class _Rollout:
 
         # -- with the block in the hand
         grip = open_to
-        closing = mine & ~closed & ~unwanted & (local[n, self.target, 2] > 0.0) & ~touch
+        closing = mine & ~held & ~unwanted & (local[n, self.target, 2] > 0.0) & ~touch
         stay = closing | (held & pick) | unwanted
         goal = np.where(stay[:, None], tip[:, :2], goal)
         wanted_roll = np.where(stay | held, self.roll, wanted_roll)
         amiss = np.where(stay, 0.0, amiss)
         grip = np.where(closing, CLOSED, grip)
+        easing = closing & (self.grip < CORNER_GRIP - 0.03)
+        goal_z = np.where(easing, self.z + EASE / 0.6, goal_z)
         phase = np.where(closing, _PHASE["close"], phase)
 
         lift = held & pick
@@ -270,7 +232,7 @@ class _Rollout:
         self.phase = phase
 
         # -- a held block moves along
-        carried = mine & closed & (grip <= CLOSED + 1e-9)
+        carried = held & (grip <= CLOSED + 1e-9)
         if carried.any():
             frame = hand_frame(self.pan, self.tilt, self.roll)
             moved = self.tip() + np.einsum("nij,nj->ni", frame, local[n, self.target])
@@ -284,7 +246,21 @@ class _Rollout:
         )
         wanted[:, 0] = np.clip(self.pan, JOINT_LOWER[0], JOINT_UPPER[0])
         limit = JOINT_SPEED / RATE_HZ
-        self.last = self.last + np.clip(wanted - self.last, -limit, limit)
+        step = wanted - self.last
+        # All joints of the arm slow down together, and the hand is where that takes it: joints that
+        # lag one by one would take it through the table.
+        slower = np.minimum(1.0, limit / np.maximum(np.abs(step[:, :5]).max(axis=1), 1e-9))
+        step[:, :5] *= slower[:, None]
+        step[:, 5] = np.clip(step[:, 5], -limit, limit)
+        self.last = self.last + step
+        late = slower < 1.0
+        if late.any():
+            tip = kinematics.forward(self.last[late])
+            self.reach[late] = np.hypot(tip[:, 0], tip[:, 1])
+            self.z[late] = tip[:, 2]
+            self.pan[late] = self.last[late, 0]
+            self.tilt[late] = kinematics.tilt_of(self.last[late])
+            self.roll[late] = self.last[late, 4]
         return self.last.copy()
 
 
