@@ -23,17 +23,16 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..requirements import require
-from .connection import Connection, LinkError, open_connection
+from .asking import Expectation, Outcome, Request
+from .connection import Connection, LinkError
 from .dialect import Dialect
-from .exchange import Exchange, Expectation, Outcome, Request
+from .linking import keep_linked
 from .settings import RemoteSettings
 from .sockets import library
 from .states import Counters, LinkStatus, Reason, State
 
 #: Outcomes kept for who does not fetch them.
 KEPT = 64
-#: A link that lasted this long and is closed in good order was idle; a shorter one was turned away.
-ORDERLY_AFTER_S = 1.0
 
 
 class RemotePolicy:
@@ -55,13 +54,13 @@ class RemotePolicy:
         self.settings = settings
         self.expect = expect or Expectation()
         self.counters = Counters()
-        self._check = check_metadata
+        self.check_metadata = check_metadata
         self._on_event = on_event
-        self._jitter = jitter
+        self.jitter = jitter
         self._lock = threading.Condition()
         self._state, self._reason = State.OFF, Reason("off", "not started")
         self._since = time.monotonic()
-        self._next_try = 0.0
+        self.next_try = 0.0
         self._mailbox: Request | None = None
         self._reset_wanted = False
         self._awaited: int | None = None
@@ -69,15 +68,14 @@ class RemotePolicy:
         self._outcomes: deque[Outcome] = deque(maxlen=KEPT)
         self._asked: dict[int, Outcome | None] = {}
         self._latencies: deque[float] = deque(maxlen=100)
-        self._connection: Connection | None = None
         self._url = settings.url
         self._metadata: dict[str, Any] | None = None
         self._dialect = Dialect.UNKNOWN
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._main: asyncio.Task[None] | None = None
-        self._wake: asyncio.Event | None = None
-        self._stopping = False
+        self.wake: asyncio.Event | None = None
+        self.stopping = False
 
     def start(self) -> None:
         """Begin to connect. Does nothing if it is started.
@@ -89,7 +87,7 @@ class RemotePolicy:
         with self._lock:
             if self._thread is not None:
                 return
-            self._stopping = False
+            self.stopping = False
             self._set_locked(State.CONNECTING, Reason("connecting", f"connecting to {self._url}"))
             self._thread = threading.Thread(target=self._work, name="openpi-client", daemon=True)
             self._thread.start()
@@ -98,7 +96,7 @@ class RemotePolicy:
         """End the link and the thread; what was asked and not answered is lost."""
         with self._lock:
             thread, self._thread = self._thread, None
-            self._stopping = True
+            self.stopping = True
         self._notify_loop(cancel=True)
         if thread is not None:
             thread.join(timeout_s)
@@ -183,12 +181,12 @@ class RemotePolicy:
             return LinkStatus(
                 state=self._state, reason=self._reason, since=self._since, url=self._url,
                 dialect=self._dialect, waiting=self._awaited is not None,
-                next_try_s=max(0.0, self._next_try - time.monotonic()) if self._next_try else 0.0,
+                next_try_s=max(0.0, self.next_try - time.monotonic()) if self.next_try else 0.0,
                 latency_p50=ordered[last // 2], latency_p95=ordered[int(0.95 * last)],
                 counters=self.counters.data(), metadata=self._metadata,
             )
 
-    # What follows is for the client's own thread, and for `exchange`.
+    # What follows is for the client's own thread: `linking` and `exchange`.
 
     def set_state(self, state: State, reason: Reason) -> None:
         with self._lock:
@@ -242,6 +240,12 @@ class RemotePolicy:
             wanted, self._reset_wanted = self._reset_wanted, False
         return wanted
 
+    def meet(self, connection: Connection) -> None:
+        """Take note of who is at the other end."""
+        with self._lock:
+            self._url, self._metadata = connection.url, connection.metadata
+            self._dialect = connection.dialect
+
     def learn(self, dialect: Dialect) -> None:
         with self._lock:
             self._dialect = dialect
@@ -251,7 +255,7 @@ class RemotePolicy:
         return self._dialect
 
     def _notify_loop(self, cancel: bool = False) -> None:
-        loop, main, wake = self._loop, self._main, self._wake
+        loop, main, wake = self._loop, self._main, self.wake
         if loop is None or main is None or wake is None:
             return
         try:
@@ -262,10 +266,10 @@ class RemotePolicy:
     def _work(self) -> None:
         loop = asyncio.new_event_loop()
         try:
-            self._wake = asyncio.Event()
-            self._main = loop.create_task(self._run())
+            self.wake = asyncio.Event()
+            self._main = loop.create_task(keep_linked(self))
             self._loop = loop
-            if self._stopping:
+            if self.stopping:
                 self._main.cancel()
             try:
                 loop.run_until_complete(self._main)
@@ -273,68 +277,14 @@ class RemotePolicy:
                 pass
             loop.run_until_complete(loop.shutdown_asyncgens())
         finally:
-            self._loop = self._main = self._wake = None
+            self._loop = self._main = self.wake = None
             loop.close()
 
-    async def _run(self) -> None:
-        failures, warm = 0, None
-        while True:
-            connection, orderly = None, False
-            try:
-                connection = await open_connection(self.settings)
-                self.counters.connects += 1
-                began = time.monotonic()
-                reason, answered = await self._use(connection, warm)
-                failures = 0 if answered else failures
-                # A server that tidies up idle links is not a failing one.
-                orderly = reason.code == "closed" and time.monotonic() - began >= ORDERLY_AFTER_S
-                warm = connection.metadata if orderly and (answered or warm) else None
-            except LinkError as error:
-                self.counters.failed_connects += 1
-                reason, warm = error.reason, None
-            except Exception as error:  # a fault here must show, and must not end the thread
-                reason, warm = Reason("internal", f"{type(error).__name__}: {error}"), None
-            finally:
-                # Said before the closing handshake, which a dead peer can draw out.
-                if connection is not None and not self._stopping:
-                    self.set_state(State.CONNECTING if orderly else State.DEGRADED, reason)
-                if connection is not None:
-                    await connection.close()
-            self._lose_mailbox_if_useless()
-            if not orderly:
-                self.set_state(State.DEGRADED, reason)
-                await self._back_off(failures)
-                failures += 1
-
-    async def _use(
-        self, connection: Connection, warm: Mapping[str, Any] | None
-    ) -> tuple[Reason, bool]:
-        """Use a link to its end; return why it ended, and whether it gave good replies.
-
-        :param warm: the metadata of a server that gave good replies on the link before.
-        """
-        with self._lock:
-            self._url, self._metadata = connection.url, connection.metadata
-            self._dialect = connection.dialect
-        wrong = self._check(connection.metadata) if self._check is not None else None
-        if wrong:
-            return Reason("mapping", wrong), False
-        exchange = Exchange(self, connection, self.settings, self.expect)
-        reason = await exchange.run(warm=warm is not None and warm == connection.metadata)
-        return reason, exchange.answered
-
-    def _lose_mailbox_if_useless(self) -> None:
+    def drop_stale(self) -> None:
+        """Give up on a request whose time passed while there was no link."""
         with self._lock:
             request = self._mailbox
             if request is None or time.monotonic() <= request.deadline:
                 return
             self._mailbox = None
         self.end(request, "timed_out", "its time passed before it could be sent")
-
-    async def _back_off(self, failures: int) -> None:
-        settings = self.settings
-        delay = min(settings.backoff_max_s, settings.backoff_s * 2.0 ** min(failures, 30))
-        delay *= 0.5 + 0.5 * self._jitter()
-        self._next_try = time.monotonic() + delay
-        await asyncio.sleep(delay)
-        self._next_try = 0.0

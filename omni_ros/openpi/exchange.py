@@ -9,67 +9,20 @@ import contextlib
 import hashlib
 import time
 import uuid
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from .asking import REQUEST_ID, Expectation, Request
 from .connection import Connection, LinkError
 from .dialect import Dialect, RemoteFault, Reply, ResetDone, read_reply, settle
 from .errors import ReplyError, WireError
-from .replies import Actions, read_actions
+from .replies import read_actions
 from .settings import RemoteSettings
 from .states import Reason, State
 from .wire import pack
 
 if TYPE_CHECKING:
     from .client import RemotePolicy
-
-#: Name under which a server that numbers its replies returns a request's number.
-REQUEST_ID = "request_id"
-
-
-@dataclass(frozen=True)
-class Request:
-    """:param deadline, asked: `time.monotonic()`."""
-
-    id: int
-    observation: Mapping[str, Any]
-    deadline: float
-    tag: Any
-    asked: float
-
-
-@dataclass(frozen=True)
-class Expectation:
-    """What a reply has to have; see `replies.read_actions`."""
-
-    keys: tuple[str, ...] = ()
-    horizon: int | None = None
-    width: int | None = None
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What became of a request.
-
-    :param code: "good", or the counter that it was booked to. :param text: why, for a person.
-    :param asked, ended: `time.monotonic()`. :param actions: of a good one.
-    """
-
-    id: int
-    tag: Any
-    code: str
-    text: str
-    asked: float
-    ended: float
-    actions: Actions | None = None
-    extra: Mapping[str, Any] = field(default_factory=dict)
-    dialect: Dialect = Dialect.UNKNOWN
-
-    @property
-    def latency_s(self) -> float:
-        return self.ended - self.asked
-
 
 @dataclass
 class _Awaited:
@@ -114,10 +67,10 @@ class Exchange:
                 State.WARMING, Reason("warming", "connected; the first reply is awaited")
             )
         receiving = asyncio.ensure_future(self._connection.receive())
-        waking = asyncio.ensure_future(policy._wake.wait())
+        waking = asyncio.ensure_future(policy.wake.wait())
         try:
             while True:
-                policy._wake.clear()
+                policy.wake.clear()
                 self._send_next()
                 done, _ = await asyncio.wait(
                     {task for task in (receiving, waking, self._sending, self._pinging) if task},
@@ -128,7 +81,7 @@ class Exchange:
                     self._sending = None
                 self._see_pong()
                 if waking in done:
-                    waking = asyncio.ensure_future(policy._wake.wait())
+                    waking = asyncio.ensure_future(policy.wake.wait())
                 if receiving in done:
                     self._take(receiving.result())
                     receiving = asyncio.ensure_future(self._connection.receive())
@@ -175,8 +128,8 @@ class Exchange:
                         f"{self._settings.max_request_bytes}: send smaller pictures"
                     )
             except WireError as error:
-                self._policy.end(request, "unsendable", str(error))
                 self._policy.set_state(State.DEGRADED, Reason("unsendable", str(error)))
+                self._policy.end(request, "unsendable", str(error))
                 return
             self._policy.counters.sent += 1
         digest = hashlib.sha256(message).digest() if request is not None else b""
@@ -305,13 +258,14 @@ class Exchange:
         if self._awaited is None:
             self._policy.counters.foreign += 1
             raise LinkError("out_of_step", f"an answer that nobody asked for: {error}")
-        self._finish(error.code, str(error))
+        # The state first: who sees the outcome sees the state that it led to.
         self._policy.set_state(State.DEGRADED, Reason(error.code, str(error)))
+        self._finish(error.code, str(error))
 
     def _fail(self, fault: RemoteFault) -> None:
         reason = Reason("remote_error", f"the server says: {fault.text}")
-        self._finish("remote_error", reason.text)
         self._policy.set_state(State.DEGRADED, reason)
+        self._finish("remote_error", reason.text)
         if fault.closes:
             # Whatever would be asked on this link now would be lost.
             raise LinkError(reason.code, reason.text)

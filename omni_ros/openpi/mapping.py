@@ -17,7 +17,7 @@ from ..bundles import strict_yaml
 from ..bundles.schema import from_data
 from .arbitration import ReplanRule, replan_rule
 from .errors import SettingsError
-from .exchange import Expectation
+from .asking import Expectation
 from .settings import RemoteSettings, remote_settings
 
 #: How a picture lies in its array: B and T are batch and time, of one each.

@@ -15,8 +15,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hmac
-import http
 import logging
 import random
 import threading
@@ -30,7 +28,8 @@ import numpy as np
 from ..requirements import require
 from .dialect import VLLM_PATH, Dialect
 from .errors import OpenPIError, RequestError, WireError
-from .exchange import REQUEST_ID
+from . import door
+from .asking import REQUEST_ID
 from .server_settings import ServerSettings
 from .serving import ServedPolicy, ServedRequest, read_request
 from .sockets import library
@@ -41,9 +40,6 @@ log = logging.getLogger(__name__)
 _strangers = logging.getLogger(f"{__name__}.strangers")
 _strangers.addHandler(logging.NullHandler())
 _strangers.propagate = False
-
-#: Answered without a token, as openpi and vLLM-Omni do.
-HEALTH = {"/healthz": "OK\n", "/health": '{"status": "healthy"}\n'}
 
 
 class _Busy(OpenPIError):
@@ -180,34 +176,14 @@ class PolicyServer:
             self._loop = None
 
     def _admit(self, connection: Any, request: Any) -> Any:
-        """Answer to an upgrade: None lets it through."""
-        path = request.path.split("?", 1)[0].rstrip("/") or "/"
-        if path in HEALTH:
-            return connection.respond(http.HTTPStatus.OK, HEALTH[path])
-        status, text = self._objection(path, request.headers)
-        if status is None:
-            return None
-        self.counters.refused += 1
-        response = connection.respond(status, text)
-        if status == http.HTTPStatus.SERVICE_UNAVAILABLE:
-            response.headers["Retry-After"] = "1"
+        response = door.answer(
+            connection, request, self.settings, self._token, len(self._clients)
+        )
+        self.counters.refused += response is not None and response.status_code != 200
         return response
 
-    def _objection(self, path: str, headers: Any) -> tuple[http.HTTPStatus | None, str]:
-        if self.settings.dialect == "vllm" and path != VLLM_PATH:
-            return http.HTTPStatus.FORBIDDEN, f"expected the path {VLLM_PATH}\n"
-        if self._token is not None:
-            scheme, _, given = "".join(headers.get_all("Authorization")).partition(" ")
-            good = hmac.compare_digest(given.strip().encode(), self._token.encode())
-            if scheme.lower() not in ("bearer", "api-key") or not good:
-                return http.HTTPStatus.UNAUTHORIZED, "expected a token: Bearer or Api-Key\n"
-        if len(self._clients) >= self.settings.max_clients:
-            return (http.HTTPStatus.SERVICE_UNAVAILABLE,
-                    f"{self.settings.max_clients} clients are connected, which is the limit\n")
-        return None, ""
-
     async def _handle(self, socket: Any) -> None:
-        path = socket.request.path.split("?", 1)[0].rstrip("/")
+        path = door.plain_path(socket.request.path)
         dialect = Dialect.OPENPI
         if self.settings.dialect == "vllm" or (
             self.settings.dialect == "auto" and path == VLLM_PATH

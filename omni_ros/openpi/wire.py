@@ -260,7 +260,8 @@ def _scalar(data: Any, dtype: np.dtype) -> np.generic:
     good = isinstance(data, wanted[dtype.kind]) and (dtype.kind == "b" or type(data) is not bool)
     try:
         if good:
-            return dtype.newbyteorder("=").type(data)
+            with np.errstate(over="ignore"):  # a float too large is infinite, as in an array
+                return dtype.newbyteorder("=").type(data)
     except (OverflowError, ValueError):
         pass
     raise WireError(f"a scalar of dtype {dtype.str} is {brief(data)}; expected a value that fits")

@@ -394,7 +394,7 @@ def test_the_wait_between_tries_grows_to_its_limit_with_jitter(remote, free_port
         delays.append(delay)
         await real(0)
 
-    monkeypatch.setattr("omni_ros.openpi.client.asyncio.sleep", sleep)
+    monkeypatch.setattr("omni_ros.openpi.linking.asyncio.sleep", sleep)
     policy = remote(quick(f"ws://127.0.0.1:{free_port}", backoff_s=0.5, backoff_max_s=6.0))
     until(lambda: len(delays) >= 6)
     policy.stop()

@@ -12,7 +12,7 @@ import pytest
 
 from omni_ros.openpi.connection import LinkError
 from omni_ros.openpi.dialect import VLLM_PATH, Dialect
-from omni_ros.openpi.exchange import Expectation
+from omni_ros.openpi.asking import Expectation
 from omni_ros.openpi.mapping import load_mapping
 from omni_ros.openpi.observe import RobotView
 from omni_ros.openpi.states import State
