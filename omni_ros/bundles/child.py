@@ -41,6 +41,8 @@ class Outcome:
         """Say how it ended, to complete "its first load and run"."""
         if self.status is None:
             return "was not over in time"
+        if self.status == -signal.SIGXCPU:
+            return "was not over in the time that it may compute"
         if self.status < 0:
             return f"killed the process that tried it ({_signal_name(-self.status)})"
         return f"ended with status {self.status} ({self.last_words})"

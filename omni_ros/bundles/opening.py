@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from omni_ros.bundles.bundle import Bundle
+from omni_ros.bundles.contents import read_statistics
 from omni_ros.bundles.manifest import read_manifest
 from omni_ros.bundles.memory import check_memory
 from omni_ros.bundles.trial import try_programs
@@ -20,8 +21,8 @@ def open_bundle(
 ) -> Bundle:
     """Verify a bundle and return it. Whatever is in the folder, this process lives.
 
-    In order: the manifest, the memory it needs, the other files, then each program's first load and
-    golden vector in a process that may die of it.
+    In order: the manifest, the memory it needs, the other files, the statistics, then in a process
+    that may die of it the tokenizer's first words and each program's first load and golden vector.
 
     :param programs: those that will be loaded; None for all. Memory is checked for, and the last
         step done with, no others.
@@ -38,6 +39,8 @@ def open_bundle(
     check_memory(manifest, programs=programs, reserve=reserve)
     verify_files(root, manifest)
     bundle = Bundle(root, manifest)
+    for feature in ("state", "action"):
+        read_statistics(bundle.path(manifest.normalisation.file), manifest, feature)
     if trial:
         try_programs(bundle, programs, timeout_s=timeout_s)
     return bundle

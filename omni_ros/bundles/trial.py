@@ -1,10 +1,11 @@
 # Copyright 2026 The omni_ros authors
 # SPDX-License-Identifier: Apache-2.0
-"""First load and golden vectors, in a child process that may die of them.
+"""First load, golden vectors and first words, in a child process that may die of them.
 
 ExecuTorch checks a file's structure, not all that is in it: a file made by someone who also signed
-the manifest can still crash it. The child has no more memory than the manifest asks for and a
-slack, writes no core file, and dies with its parent.
+the manifest can still crash it. A tokenizer's file can do that to the library that reads it. The
+child has no more memory than the manifest asks for and a slack, writes no core file, and dies with
+its parent.
 """
 
 from __future__ import annotations
@@ -14,14 +15,18 @@ from pathlib import Path
 
 from omni_ros.bundles.bundle import Bundle, load_program
 from omni_ros.bundles.child import confine, run_child, telling
+from omni_ros.bundles.contents import check_table
 from omni_ros.bundles.errors import BundleError
 from omni_ros.bundles.golden import check_golden, tolerance
 from omni_ros.bundles.manifest import read_manifest
 from omni_ros.bundles.memory import memory_of
+from omni_ros.bundles.tokenizer_trial import try_tokenizer
 from omni_ros.programs import get_threads, native, set_threads
 
 #: For the interpreter, numpy, the golden vectors and one copy of a program while it is packed.
 SLACK_BYTES = 1 << 30
+#: The program that takes the prompt: tokenizer and token table are tried with it.
+READER = "fusion_backbone"
 
 
 def try_programs(
@@ -47,7 +52,7 @@ def try_programs(
         if "error" in event:
             raise BundleError(event["error"])
         if "begin" in event:
-            current = bundle.root / bundle.manifest.programs[event["begin"]].file
+            current = bundle.root / event["begin"]
         if "done" in event:
             results[event["done"]] = event["difference"]
     if outcome.status == 0 and set(results) == set(names):
@@ -66,10 +71,18 @@ def main(folder: str, limit: str, threads: str, *names: str, parent: int) -> Non
         try:
             set_threads(int(threads))
             manifest = read_manifest(root)
+            if READER in names:
+                current = root / manifest.embeddings.file
+                tell(begin=manifest.embeddings.file)
+                check_table(current, manifest)
+                current = root / manifest.tokenizer.file
+                tell(begin=manifest.tokenizer.file)
+                try_tokenizer(current, max_length=manifest.tokenizer.max_length,
+                              rows=manifest.embeddings.rows)
             for name in names:
                 entry = manifest.programs[name]
                 current = root / entry.file
-                tell(begin=name)
+                tell(begin=entry.file)
                 program = load_program(current, entry)
                 current = root / manifest.golden[name]
                 worst = check_golden(program, entry, current, tolerance(manifest))

@@ -4,11 +4,10 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 
 from ..bundles import Bundle, BundleError
+from ..bundles.contents import read_statistics
 from ..bundles.layout import Manifest
 from ..programs import Program, zeros
 from .normalise import Normaliser
@@ -54,18 +53,12 @@ def prefix_layout(bundle: Bundle) -> PrefixLayout:
 def normaliser(bundle: Bundle, feature: str) -> Normaliser:
     """Return the normaliser of "state" or "action".
 
-    :raises BundleError: the statistics cannot be read. :raises ValueError: they do not fit.
+    :raises BundleError: the statistics cannot be read, or no robot should be moved by them.
     """
     manifest = bundle.manifest
     path = bundle.path(manifest.normalisation.file)
-    key = getattr(manifest.features, feature)
-    try:
-        table = json.loads(path.read_text(encoding="utf-8"))
-        values = {name: np.array(v, np.float32) for name, v in table.get(key, {}).items()}
-    except (OSError, ValueError, TypeError, AttributeError) as error:
-        raise BundleError(f"{path}: holds no statistics of {key} ({error})") from error
     return Normaliser(
-        getattr(manifest.normalisation, feature), values,
+        getattr(manifest.normalisation, feature), read_statistics(path, manifest, feature),
         width=getattr(manifest.dimensions, feature), eps=manifest.normalisation.eps,
     )
 

@@ -8,33 +8,20 @@ from pathlib import Path
 
 import numpy as np
 
-#: dtype of the file by the manifest's word; numpy has no bfloat16, its bits are kept instead.
-STORED = {"float32": np.float32, "float16": np.float16, "bfloat16": np.uint16}
+from ..bundles.contents import STORED, open_table
 
 
 class TokenTable:
     """An .npy file [rows, width], mapped: what is never looked up is never read.
 
-    :raises ValueError: the file is no such table; with both shapes.
+    :raises BundleError: the file is no such table; with both shapes.
     """
 
     def __init__(self, path: Path, *, dtype: str, rows: int, width: int, count: int) -> None:
         """:param dtype: "float32", "float16" or "bfloat16". :param count: ids of one look-up."""
-        try:
-            table = np.load(path, mmap_mode="r", allow_pickle=False)
-        except (OSError, ValueError, EOFError) as error:
-            raise ValueError(f"{path}: is no readable .npy file ({error})") from error
-        wanted = np.dtype(STORED[dtype])
-        if not isinstance(table, np.ndarray) or (table.dtype, table.shape) != (
-                wanted, (rows, width)):
-            raise ValueError(
-                f"{path}: is {getattr(table, 'dtype', None)} {list(getattr(table, 'shape', ()))}, "
-                f"the manifest says {dtype} [{rows}, {width}], stored as {wanted}"
-            )
         self.path, self.rows, self.dtype = path, rows, dtype
-        # A plain array over the map: the memmap class makes objects at every use.
-        self._table = table.view(np.ndarray)
-        self._picked = np.empty((count, width), wanted)
+        self._table = open_table(path, dtype=dtype, rows=rows, width=width)
+        self._picked = np.empty((count, width), STORED[dtype])
 
     def look_up(self, ids: np.ndarray, out: np.ndarray) -> None:
         """Write the rows of `ids`, int64 [count], to `out`, float32 [count, width].

@@ -22,6 +22,9 @@ import numpy as np
 #: LeRobot's. openpi's own is 1e-6.
 EPS = 1e-8
 
+#: Statistics beyond these are of no robot: a spread divides, and everything is float32.
+LEAST_SPREAD, LARGEST = 1e-7, 1e9
+
 
 class Mode(str, Enum):
     """What is done to a feature; names as in a checkpoint's ``normalization_mapping``."""
@@ -168,7 +171,7 @@ def check_statistics(mode: Mode | str, statistics: Mapping[str, np.ndarray], *, 
     :param names: joint names, to name the entries at fault; else their indices are given.
     :param remedy: what to type, as the caller's options spell it.
     :raises StatisticsError: missing, inert (under other names), of another width, infinite, not a
-        number, without spread, or with ends the wrong way round.
+        number, absurdly large, without spread, or with ends the wrong way round.
     """
     mode = parse_mode(mode)
     needed = NEEDED[mode]
@@ -190,6 +193,12 @@ def check_statistics(mode: Mode | str, statistics: Mapping[str, np.ndarray], *, 
                 f"{feature}.{name} is not finite for {_entries(bad, names)} "
                 f"(infinite means: never computed): {remedy}"
             )
+        far = np.abs(vector) > LARGEST
+        if far.any():
+            raise StatisticsError(
+                f"{feature}.{name} is {vector[far][0]:.3g} for {_entries(far, names)}; expected at "
+                f"most {LARGEST:.0e}, which no unit of a joint reaches: {remedy}"
+            )
     if not needed:
         return
     first, second = (vectors[name] for name in needed)
@@ -200,17 +209,19 @@ def check_statistics(mode: Mode | str, statistics: Mapping[str, np.ndarray], *, 
         raise StatisticsError(
             f"{what} is below 0 for {_entries(spread < 0.0, names)}; expected above 0: {remedy}"
         )
-    if (spread == 0.0).any():
+    still = spread <= LEAST_SPREAD
+    if still.any():
         advice = "std 1" if mode is Mode.MEAN_STD else "the range the joint can move in"
         raise StatisticsError(
-            f"{what} is 0 for {_entries(spread == 0.0, names)}: that entry never moved in the "
-            f"training data, and any other value of it would be blown up by 1/eps. If it is held "
-            f"still on the robot too, give it {advice}: {remedy}"
+            f"{what} is {spread[still][0]:.3g} for {_entries(still, names)}: that entry never "
+            "moved in the training data, and any other value of it would be blown up by 1/eps. If "
+            f"it is held still on the robot too, give it {advice}: {remedy}"
         )
 
 
 def _vector(name: str, value: np.ndarray, width: int) -> np.ndarray:
-    vector = np.array(value, dtype=np.float32)
+    with np.errstate(over="ignore"):  # infinite, then, and said to be
+        vector = np.array(value, dtype=np.float32)
     if vector.shape != (width,):
         raise StatisticsError(f"{name} is {list(vector.shape)}; expected [{width}]")
     return vector

@@ -11,6 +11,7 @@ import json
 import logging
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -94,8 +95,9 @@ class PromptTokenizer:
         library = require("tokenizers", "to turn the task into tokens")
         try:
             self._tokenizer = library.Tokenizer.from_file(str(self.file))
-        except Exception as error:  # the library raises bare Exception for any bad file
-            raise ValueError(f"{self.file} is no tokenizer ({error}); restore the file") from error
+        except BaseException as error:
+            _raise_unless_library(error)
+            raise ValueError(f"{self.file} is no tokenizer ({error}); restore the file") from None
         # A file may carry settings of its own; these are ours.
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
@@ -115,20 +117,28 @@ class PromptTokenizer:
         return found
 
     def __call__(self, prompt: str) -> Tokens:
-        """Return the prompt's tokens, cut to `max_length` with a warning that has both numbers."""
+        """Return the prompt's tokens, cut to `max_length` with a warning that has both numbers.
+
+        :raises TypeError: not text. :raises ValueError: the library cannot turn it into tokens.
+        """
         if not isinstance(prompt, str):
             raise TypeError(f"prompt is {type(prompt).__name__}; expected text")
-        encoded = self._tokenizer.encode(prompt)
+        encoded = self._encode(prompt)
         full_count = len(encoded.ids)
         if full_count > self.max_length:
             self._warn(prompt, full_count)
             # Cut by the library, which keeps the special tokens that a template adds.
             self._tokenizer.enable_truncation(self.max_length)
             try:
-                encoded = self._tokenizer.encode(prompt)
+                encoded = self._encode(prompt)
             finally:
                 self._tokenizer.no_truncation()
         count = len(encoded.ids)
+        if count > self.max_length:
+            raise ValueError(
+                f"{self.file} gives {count} tokens where {self.max_length} were asked for; restore "
+                "the file"
+            )
         where = slice(0, count) if self.padding_side == "right" else (
             slice(self.max_length - count, self.max_length))
         ids = np.full(self.max_length, self.pad_id, np.int64)
@@ -136,6 +146,16 @@ class PromptTokenizer:
         ids[where] = encoded.ids
         mask[where] = True
         return Tokens(ids, mask, count, full_count)
+
+    def _encode(self, prompt: str) -> Any:
+        try:
+            return self._tokenizer.encode(prompt)
+        except BaseException as error:
+            _raise_unless_library(error)
+            raise ValueError(
+                f"{self.file} gives no tokens for {prompt[:80]!r} ({error}); use other words, or "
+                "the backbone's own tokenizer"
+            ) from None
 
     def _warn(self, prompt: str, full_count: int) -> None:
         if prompt == self._warned:
@@ -145,6 +165,13 @@ class PromptTokenizer:
             "the prompt has %d tokens, the policy takes %d: its end is cut off. Say the task in "
             "fewer words. Prompt: %.80r", full_count, self.max_length, prompt,
         )
+
+
+def _raise_unless_library(error: BaseException) -> None:
+    """Raise what is not the library's, which raises Exception, and panics: not even that."""
+    own = isinstance(error, Exception) and not isinstance(error, MemoryError)
+    if not own and type(error).__name__ != "PanicException":
+        raise error
 
 
 def pad_token_of(directory: Path | str) -> str:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import shutil
 from collections.abc import Callable
 from importlib import metadata
@@ -18,6 +19,11 @@ from omni_ros.bundles import file_entry, layout, read_manifest, this_machine, wr
 PROGRAMS = Path(__file__).resolve().parents[1] / "data" / "programs"
 #: Which of the small programs stands for which of a policy's.
 PARTS = {"vision_encoder": "mlp", "fusion_backbone": "pair", "action_head": "head"}
+TOKENIZER = {
+    "version": "1.0", "truncation": None, "padding": None, "added_tokens": [],
+    "normalizer": None, "pre_tokenizer": {"type": "WhitespaceSplit"}, "post_processor": None,
+    "decoder": None, "model": {"type": "BPE", "vocab": {"a": 0, "o": 1}, "merges": []},
+}
 
 
 def program_entry(name: str, role: str) -> layout.ProgramEntry:
@@ -100,9 +106,11 @@ def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for role, name in PARTS.items():
         shutil.copy(PROGRAMS / f"{name}.pte", root / f"{role}.pte")
         shutil.copy(PROGRAMS / f"{name}.npz", root / "golden" / f"{role}.npz")
-    (root / "tokenizer.json").write_text('{"model": {"vocab": {"pick": 0, "place": 1}}}\n')
+    (root / "tokenizer.json").write_text(json.dumps(TOKENIZER))
     np.save(root / "embeddings.npy", np.zeros((2, 8), np.float32))
-    (root / "statistics.json").write_text('{"state": {"mean": [0, 0], "std": [1, 1]}}\n')
+    moments = {"mean": [0, 0.5], "std": [1, 2]}
+    statistics = {"observation.state": moments, "action": moments}
+    (root / "statistics.json").write_text(json.dumps(statistics))
     write_manifest(root, small_manifest(entries(root)))
     return root
 
