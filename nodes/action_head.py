@@ -149,11 +149,13 @@ class ActionHeadNode(FollowerNode):
         if not self.still_wanted(message, opened):
             return
         normalised = padded[:, :self.opened.bundle.manifest.dimensions.action].copy()
-        if not np.isfinite(normalised).all():
+        try:
+            actions = self._head.decode(normalised)
+        except FloatingPointError:
             self.drop("not finite", message)
             return
         seconds = {"hand_off": waited_s + ready - began, "action_head": done - ready}
-        self._publish(message, self._head.decode(normalised), seconds, done)
+        self._publish(message, actions, seconds, done)
         self._leftover.keep(normalised, stamp_ns, message.instruction_seq)
 
     def _bind(self, arrays) -> None:

@@ -90,11 +90,13 @@ class FlowSampler:
             _check_shape("velocity", v, x.shape)
             if guide is not None:
                 v = guide(x, v, t)
+                _check_shape("the guide's velocity", v, x.shape)
             np.multiply(v, scale, out=change)
             np.add(x, change, out=x)
         return x
 
 
 def _check_shape(name: str, value: np.ndarray, shape: tuple[int, ...]) -> None:
-    if value.shape != shape:
-        raise ValueError(f"{name} is {list(value.shape)}; expected {list(shape)} (chunk, width)")
+    if getattr(value, "shape", None) != shape:
+        given = list(value.shape) if hasattr(value, "shape") else type(value).__name__
+        raise ValueError(f"{name} is {given}; expected {list(shape)} (chunk, width)")

@@ -227,6 +227,19 @@ class ImageTransform:
                        rule=self.rule)
 
 
+def check_image(image: np.ndarray, *, out_height: int, out_width: int) -> None:
+    """Look whether a picture can be taken: uint8 [height, width, 3], and not too narrow.
+
+    :raises ValueError: it cannot.
+    """
+    if not isinstance(image, np.ndarray):
+        raise ValueError(
+            f"image is {type(image).__name__}; expected a numpy array, uint8 [height, width, 3]"
+        )
+    _check_image(image, None)
+    fitted_size(image.shape[0], image.shape[1], out_height=out_height, out_width=out_width)
+
+
 def _check_image(image: np.ndarray, shape: tuple[int, int, int] | None) -> None:
     good = (image.shape == shape) if shape else (image.ndim == 3 and image.shape[2] == 3)
     if image.dtype != np.uint8 or not good:

@@ -48,7 +48,7 @@ def noise(shape: tuple[int, ...], *, seed: int, stamp_ns: int) -> np.ndarray:
     """Return standard normal noise f32 [*shape], the same for the same seed and stamp anywhere.
 
     :param seed: 0 .. 2**64 - 1. :param stamp_ns: stamp of the observation, 0 .. 2**63 - 1.
-    :raises ValueError: either is out of range.
+    :raises TypeError: either is no integer. :raises ValueError: it is out of range.
     """
     return fill_noise(np.empty(shape, np.float32), seed=seed, stamp_ns=stamp_ns)
 
@@ -56,6 +56,8 @@ def noise(shape: tuple[int, ...], *, seed: int, stamp_ns: int) -> np.ndarray:
 def fill_noise(out: np.ndarray, *, seed: int, stamp_ns: int) -> np.ndarray:
     """Write the noise of :func:`noise` to `out`, f32 of any shape, in C order; return it."""
     for name, value, limit in (("seed", seed, 2**64), ("stamp_ns", stamp_ns, 2**63)):
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+            raise TypeError(f"{name} is {value!r}; expected an integer from 0 to {limit - 1}")
         if not 0 <= value < limit:
             raise ValueError(f"{name} is {value}; expected an integer from 0 to {limit - 1}")
     if out.dtype != np.float32:

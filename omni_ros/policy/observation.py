@@ -36,6 +36,11 @@ def present_cameras(
 
     :raises ValueError: unknown or unmentioned names, or no picture at all; all names are listed.
     """
+    if not isinstance(images, Mapping):
+        raise ValueError(
+            f"images are {type(images).__name__}; expected a mapping of {', '.join(cameras)} to "
+            "pictures"
+        )
     unknown = [name for name in images if name not in cameras]
     missing = [name for name in cameras if name not in images]
     if unknown or missing:
@@ -61,7 +66,7 @@ def check_state(state: np.ndarray, width: int, names: Sequence[str] = ()) -> np.
     :param names: of the joints, for messages.
     :raises ValueError: another size, with both, or values that are not finite, with their joints.
     """
-    values = np.asarray(state, np.float32)
+    values = _numbers("the state", state)
     if values.shape != (width,):
         order = f" ({', '.join(names)})" if names else ""
         raise ValueError(
@@ -73,3 +78,48 @@ def check_state(state: np.ndarray, width: int, names: Sequence[str] = ()) -> np.
         which = ", ".join(names[i] if i < len(names) else f"entry {i}" for i in bad)
         raise ValueError(f"the state is not finite for {which}; expected a number for every joint")
     return values
+
+
+def check_leftover(leftover: np.ndarray | None, width: int) -> np.ndarray | None:
+    """Return the rows that are left of the chunk before as float32 [rows, width].
+
+    :raises ValueError: another shape, with both, or values that are not finite.
+    """
+    if leftover is None:
+        return None
+    values = _numbers("leftover", leftover)
+    if values.ndim != 2 or values.shape[1] != width:
+        raise ValueError(
+            f"leftover has shape {list(values.shape)}; expected [rows, {width}], rows of the "
+            "result's `normalised`"
+        )
+    if not np.isfinite(values).all():
+        raise ValueError("leftover holds values that are not finite; drop that plan")
+    return values
+
+
+def check_noise(noise: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+    """Return noise as float32 of a shape.
+
+    :raises ValueError: another shape, with both, or values that are not finite.
+    """
+    values = _numbers("noise", noise)
+    if values.shape != shape or not np.isfinite(values).all():
+        fact = f"has shape {list(values.shape)}" if values.shape != shape else (
+            "holds values that are not finite")
+        raise ValueError(
+            f"noise {fact}; expected finite values {list(shape)} (chunk, padded action)"
+        )
+    return values
+
+
+def _numbers(what: str, values: object) -> np.ndarray:
+    """Return real numbers as float32; what is beyond its range becomes infinite."""
+    try:
+        array = np.asarray(values)
+    except ValueError:  # rows of different lengths
+        array = np.asarray(None)
+    if array.dtype.kind not in "fiu":
+        raise ValueError(f"{what} is {array.dtype} {list(array.shape)}; expected real numbers")
+    with np.errstate(over="ignore"):
+        return array.astype(np.float32, copy=False)

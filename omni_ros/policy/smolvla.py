@@ -24,9 +24,12 @@ from ..bundles import Bundle, open_bundle
 from ..programs import get_threads, set_threads
 from .flow import Guide
 from .noise import fill_noise
-from .observation import Observation, check_state, present_cameras
+from .observation import (
+    Observation, check_leftover, check_noise, check_state, present_cameras,
+)
 from .rtc import RtcConfig, RtcGuide
 from .smolvla_stages import ActionHead, FusionBackbone, VisionEncoder
+from .turns import Turn
 
 
 @dataclass(frozen=True)
@@ -74,7 +77,7 @@ class Inference:
 class SmolVLAPolicy:
     """The three stages in one process, keys and values handed on where they lie.
 
-    For one thread at a time. What goes in is checked before any program runs.
+    For one thread at a time, others are refused. What goes in is checked before any program runs.
     """
 
     def __init__(
@@ -108,6 +111,7 @@ class SmolVLAPolicy:
             chunk=self.head.shape[0], width=self.head.shape[1],
         )
         self._noise = np.empty(self.head.shape, np.float32)
+        self._turn = Turn(f"{bundle.root}: the policy", again=False)
 
     def infer(
         self, observation: Observation, instruction: str, *, seed: int | None = None,
@@ -124,18 +128,28 @@ class SmolVLAPolicy:
         :param delay: rows of it that will be played while this call runs.
         :param guide: instead of `leftover`: changes every velocity, see `flow.FlowSampler`.
         :raises ValueError: names, shapes, sizes or values that do not fit; with both sides.
-        :raises TypeError: the instruction is not text, or `delay` not an integer.
+        :raises TypeError: the instruction is not text; seed, stamp or `delay` not an integer.
         :raises ProgramError: a program failed; make the policy anew.
         :raises FloatingPointError: the actions are not finite; nothing to move a robot by.
+        :raises InUse: another call has not returned.
         """
+        with self._turn, self.encoder.turn, self.backbone.turn, self.head.turn:
+            return self._infer(observation, instruction, seed, noise, leftover, delay, guide)
+
+    def _infer(
+        self, observation: Observation, instruction: str, seed: int | None,
+        noise: np.ndarray | None, leftover: np.ndarray | None, delay: int, guide: Guide | None,
+    ) -> Inference:
         started = time.perf_counter()
         present, masked = present_cameras(observation.images, self.cameras)
         state = check_state(
             observation.state, self.manifest.dimensions.state, self._state_names
         )
+        for name in present:
+            self.encoder.check(observation.images[name], camera=name)
         self._set_noise(seed, noise, observation.stamp_ns)
         if guide is None:
-            self.rtc.begin(leftover, delay=delay)
+            self.rtc.begin(check_leftover(leftover, self.manifest.dimensions.action), delay=delay)
         elif leftover is not None:
             raise ValueError("both leftover and guide were given; expected at most one of them")
 
@@ -182,9 +196,10 @@ class SmolVLAPolicy:
         return seconds
 
     def close(self) -> None:
-        """Free the programs; results stay valid."""
-        for stage in (self.encoder, self.backbone, self.head):
-            stage.program.close()
+        """Free the programs; results stay valid. :raises InUse: a call has not returned."""
+        with self._turn:
+            for stage in (self.encoder, self.backbone, self.head):
+                stage.program.close()
 
     def __enter__(self) -> SmolVLAPolicy:
         return self
@@ -202,22 +217,8 @@ class SmolVLAPolicy:
         if noise is None:
             fill_noise(self._noise, seed=seed, stamp_ns=stamp_ns)
             return
-        noise = np.asarray(noise)
-        if noise.shape != self._noise.shape or not np.isfinite(noise).all():
-            fact = f"has shape {list(noise.shape)}" if noise.shape != self._noise.shape else (
-                "holds values that are not finite")
-            raise ValueError(
-                f"noise {fact}; expected finite values [{self._noise.shape[0]}, "
-                f"{self._noise.shape[1]}] (chunk, padded action)"
-            )
-        np.copyto(self._noise, noise)
+        np.copyto(self._noise, check_noise(noise, self._noise.shape))
 
     def _results(self, padded: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         normalised = padded[:, :self.manifest.dimensions.action].copy()
-        if not np.isfinite(normalised).all():
-            raise FloatingPointError(
-                f"{self.bundle.root}: the policy answered with actions that are not finite; the "
-                "observation may be far from anything it was trained on, or the export at fault "
-                "(omni inspect --verify)"
-            )
         return self.head.decode(normalised), normalised

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from ..bundles import Bundle, BundleError
+from ..bundles.errors import short
 from ..programs import zeros
 from ..programs.binding import BindingCache
 from .bundle_parts import bind_zeros, check_family, normaliser, prefix_layout
@@ -23,6 +24,7 @@ from .flow import FlowSampler, Guide, time_embedding
 from .prefix import action_positions, prefix_positions, slot_kinds
 from .rope import RopeTable
 from .tokens import PromptTokenizer, Tokens, newline_prompt
+from .turns import Turn, in_turn
 from .vision_stage import VisionEncoder
 
 __all__ = ["ActionHead", "FusionBackbone", "VisionEncoder"]
@@ -39,6 +41,7 @@ class FusionBackbone:
         """
         check_family(bundle)
         manifest = bundle.manifest
+        self.turn = Turn(f"{bundle.root}: the backbone")
         self.layout = prefix_layout(bundle)
         self._empty = manifest.empty_cameras
         self._newline = manifest.tokenizer.newline
@@ -78,17 +81,21 @@ class FusionBackbone:
         #: The prompt in use.
         self.tokens: Tokens | None = None
 
+    @in_turn
     def set_prompt(self, instruction: str) -> Tokens:
         """Look a prompt's tokens up, unless it is the one in use already.
 
         :raises TypeError: not text. :raises ValueError: a token that the table does not have.
         """
+        if not isinstance(instruction, str):
+            raise TypeError(f"the instruction is {short(instruction)}; expected text")
         prompt = newline_prompt(instruction) if self._newline else instruction
         if self.tokens is None or prompt != self._prompt:
             self.set_tokens(self._tokenizer(prompt))
             self._prompt = prompt
         return self.tokens
 
+    @in_turn
     def set_tokens(self, tokens: Tokens) -> None:
         """Take a prompt that is in tokens already.
 
@@ -98,10 +105,12 @@ class FusionBackbone:
         self._table.look_up(tokens.ids, self._language)
         self.tokens = tokens
 
+    @in_turn
     def set_state(self, state: np.ndarray) -> None:
         """Normalise and pad a state, f32 [state], to :attr:`state`, [1, padded state]."""
         self._normaliser.forward(state, out=self.state[0])
 
+    @in_turn
     def set_cameras(self, present: int) -> None:
         """Say how many slots, from the first, hold a picture. Needs a prompt.
 
@@ -122,6 +131,7 @@ class FusionBackbone:
             self.bind_images(self.images[:present])
         self._layout_of = key
 
+    @in_turn
     def bind_images(self, images: Sequence[np.ndarray]) -> None:
         """Read image tokens from other arrays from now on, without a copy.
 
@@ -137,6 +147,7 @@ class FusionBackbone:
         self._inputs.bind(dict(zip(self._slots, images, strict=True)))
         self.images = images
 
+    @in_turn
     def bind_outputs(self, keys_values: Mapping[str, np.ndarray]) -> None:
         """Write keys and values to other arrays from now on, without a copy.
 
@@ -147,6 +158,7 @@ class FusionBackbone:
         self._outputs.bind(keys_values)
         self.keys_values = {name: keys_values[name] for name in self._own_outputs}
 
+    @in_turn
     def release(self) -> None:
         """Read and write memory of its own again, and forget all other."""
         self._inputs.forget()
@@ -154,6 +166,7 @@ class FusionBackbone:
         self.bind_images(())
         self.bind_outputs(self._own_outputs)
 
+    @in_turn
     def run(self) -> float:
         """Compute keys and values; return seconds."""
         return self.program.run()
@@ -170,6 +183,7 @@ class ActionHead:
         """
         check_family(bundle)
         manifest = bundle.manifest
+        self.turn = Turn(f"{bundle.root}: the action head")
         sizes, flow = manifest.dimensions, manifest.flow
         if (flow.t_start, flow.dt) != (1.0, -1.0 / flow.steps):
             raise BundleError(
@@ -215,6 +229,7 @@ class ActionHead:
         """Shape of noise and padded actions, [chunk, padded action]."""
         return self._noisy.shape
 
+    @in_turn
     def bind_prefix(self, keys_values: Mapping[str, np.ndarray]) -> None:
         """Read keys and values from other arrays from now on, without a copy.
 
@@ -224,6 +239,7 @@ class ActionHead:
         _check_names(keys_values, self._wanted, "the action head reads")
         self._bindings.bind(keys_values)
 
+    @in_turn
     def release(self) -> None:
         """Read memory of its own, and forget all other."""
         if self._own is None:
@@ -232,12 +248,14 @@ class ActionHead:
         self._bindings.forget()
         self._bindings.bind(self._own)
 
+    @in_turn
     def set_valid(self, valid: np.ndarray) -> None:
         """Say which tokens of the prefix count: f32 [prefix], :attr:`FusionBackbone.valid`."""
         if not np.array_equal(valid, self._valid):
             np.copyto(self._valid, valid)
             self._rope.pick(action_positions(valid, self._chunk), self._cos, self._sin)
 
+    @in_turn
     def denoise(self, noise: np.ndarray, *, guide: Guide | None = None) -> np.ndarray:
         """Return normalised actions f32 [chunk, padded action]; the next call overwrites them.
 
@@ -247,8 +265,19 @@ class ActionHead:
         return self._sampler(noise, self._step, guide=guide)
 
     def decode(self, actions: np.ndarray) -> np.ndarray:
-        """Return actions in the policy's units, a new f32 [chunk, action], of padded ones."""
-        return self._normaliser.inverse(actions)
+        """Return actions in the policy's units, a new f32 [chunk, action], of padded ones.
+
+        :raises FloatingPointError: some are not finite; nothing to move a robot by.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):  # seen below
+            decoded = self._normaliser.inverse(actions)
+        if not np.isfinite(decoded).all():
+            raise FloatingPointError(
+                f"{self.program.path.parent}: the policy answered with actions that are not "
+                "finite; the observation may be far from anything it was trained on, or the export "
+                "at fault (omni inspect --verify)"
+            )
+        return decoded
 
     def _step(self, x: np.ndarray, step: int, t: float) -> np.ndarray:
         np.copyto(self._noisy, x)

@@ -9,7 +9,8 @@ import numpy as np
 from ..bundles import Bundle, BundleError
 from ..programs.binding import BindingCache
 from .bundle_parts import bind_zeros, check_family
-from .images import ImageRule, ImageTransform
+from .images import ImageRule, ImageTransform, check_image
+from .turns import Turn, in_turn
 
 
 class VisionEncoder:
@@ -18,6 +19,7 @@ class VisionEncoder:
     def __init__(self, bundle: Bundle) -> None:
         """:raises BundleError: the program does not load, or is of another family."""
         check_family(bundle)
+        self.turn = Turn(f"{bundle.root}: the vision encoder")
         image = bundle.manifest.image
         if image.resize != "pad":
             raise BundleError(f"{bundle.root}: image.resize is {image.resize!r}; expected 'pad'")
@@ -40,6 +42,17 @@ class VisionEncoder:
         """Shape of one picture's tokens, [image tokens, width]."""
         return self.program.outputs[0].shape
 
+    def check(self, image: np.ndarray, *, camera: str = "") -> None:
+        """Look whether :meth:`prepare` would take a picture.
+
+        :raises ValueError: it would not; with the camera's name.
+        """
+        try:
+            check_image(image, **self._size)
+        except ValueError as error:
+            raise ValueError(f"camera {camera}: {error}" if camera else str(error)) from None
+
+    @in_turn
     def prepare(self, image: np.ndarray, *, camera: str = "") -> None:
         """Write a picture, uint8 [height, width, 3] RGB, to :attr:`pixels`.
 
@@ -51,6 +64,7 @@ class VisionEncoder:
             transform = self._transforms[camera] = ImageTransform(rule=self._rule, **self._size)
         transform(image, out=self.pixels)
 
+    @in_turn
     def run(self, out: np.ndarray | None = None) -> float:
         """Encode :attr:`pixels`; return seconds.
 
@@ -61,11 +75,13 @@ class VisionEncoder:
             self._bindings.bind({self._output: out})
         return self.program.run()
 
+    @in_turn
     def release(self) -> None:
         """Write to memory of its own again, and forget all other."""
         self._bindings.forget()
         self._bindings.bind({self._output: self._own})
 
+    @in_turn
     def encode(self, image: np.ndarray, *, camera: str = "") -> np.ndarray:
         """Return the tokens of a picture; the program's own array, which the next call overwrites.
 
