@@ -187,7 +187,7 @@ def run_block(
         until then.
     """
     from omni_ros.cli.tabletop_blank import BlankCameras
-    from omni_ros.cli.tabletop_episode import Scenes, run_trial
+    from omni_ros.cli.tabletop_episode import Scenes, check_chunks, run_trial
     from omni_ros.cli.tabletop_expert import ExpertSource
     from omni_ros.cli.tabletop_graph import TabletopGraph
     from omni_ros.cli.tabletop_table import block_figures
@@ -209,6 +209,7 @@ def run_block(
                 for trial in trials:
                     results.append(run_trial(graph, trial, scenes, expert))
                     tell(name, results[-1])
+                    check_chunks(results, graph)
             finally:
                 if results:
                     runs.append({"source": source, **block_figures(graph, before, results)})
