@@ -39,11 +39,13 @@ class NeverExecuted(CallbackGroup):
 class PolledSubscription:
     """A subscription whose messages are fetched by whoever owns it, on that thread."""
 
-    def __init__(self, node: Node, message_type: Any, topic: str, qos: QoSProfile) -> None:
+    def __init__(self, node: Node, message_type: Any, topic: str, qos: QoSProfile,
+                 overridable: QoSOverridingOptions | None = None) -> None:
+        """:param overridable: by parameters; history, depth and reliability if None."""
         self._subscription = node.create_subscription(
             message_type, topic, _unused, qos, callback_group=NeverExecuted(),
             event_callbacks=SubscriptionEventCallbacks(use_default_callbacks=False),
-            qos_overriding_options=QoSOverridingOptions.with_default_policies())
+            qos_overriding_options=overridable or QoSOverridingOptions.with_default_policies())
         self._node = node
 
     def take(self, most: int = 16) -> Iterator[Any]:
@@ -62,7 +64,7 @@ class PolledSubscription:
         problems = []
         for info in self._node.get_publishers_info_by_topic(topic):
             verdict, reason = qos_check_compatible(info.qos_profile, qos)
-            if verdict is QoSCompatibility.ERROR:
+            if verdict == QoSCompatibility.ERROR:  # an enumeration whose members are made anew
                 problems.append(f"{topic} from {info.node_name}: {reason.strip()}")
         return problems
 

@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from typing import Mapping, Sequence
 
 import numpy as np
@@ -74,10 +73,11 @@ class HandoffWriter:
         """Return the message to be filled and handed over."""
         return self._message if self._link is None else StageHandoff()
 
-    def hand_over(self, message: StageHandoff, names: Sequence[str], *, inline: bool) -> None:
+    def hand_over(self, message: StageHandoff, names: Sequence[str], *, inline: bool,
+                  done_ns: int) -> None:
         """Publish what was computed since :meth:`begin`.
 
-        :param names: of the tensors that were written.
+        :param names: of the tensors that were written. :param done_ns: wall clock, when they were.
         """
         self._writer.commit()
         handles = self._writer.handles(TensorHandle, names, inline=inline)
@@ -85,7 +85,7 @@ class HandoffWriter:
             handle.header.stamp = message.header.stamp
             handle.observation_seq = message.observation_seq
         message.tensors = handles
-        message.handed_over = time_message(time.time_ns())
+        message.handed_over = time_message(done_ns)
         if self._link is None:
             self._publisher.publish(message)
         else:

@@ -236,7 +236,10 @@ class StageNode(LifecycleNode):
 
     def polled(self, kind, topic: str, qos) -> TimedSubscription:
         """Subscribe, to be read by the stage's thread."""
-        subscription = TimedSubscription(self, kind, topic, qos)
+        return self.listen_to(TimedSubscription(self, kind, topic, qos))
+
+    def listen_to(self, subscription: Any) -> Any:
+        """Have /diagnostics watch a subscription, and cleanup end it."""
         self._teardown.append(subscription.destroy)
         self._status.subscriptions = (*self._status.subscriptions, subscription)
         return subscription

@@ -92,13 +92,14 @@ class FusionBackboneNode(FollowerNode):
         return tuple(joint.name for joint in self.opened.bundle.manifest.state_joints)
 
     def _hand_over(self, came: StageHandoff, around_s: float, run_s: float) -> None:
+        done_ns = time.time_ns()
         message = self._outbox.message()
         for field in ("header", "observation_seq", "pipeline", "bundle", "instruction",
                       "instruction_seq", "state", "masked_cameras", "started"):
             setattr(message, field, getattr(came, field))
         message.timings = [*came.timings, timing("hand_off", around_s),
                            timing("fusion_backbone", run_s)]
-        self._outbox.hand_over(message, self._names, inline=self.inline)
+        self._outbox.hand_over(message, self._names, inline=self.inline, done_ns=done_ns)
         self.tally.handed_on(came.observation_seq, to_ns(came.header.stamp), time.monotonic_ns(),
                              {"hand_off": around_s, "fusion_backbone": run_s})
         self.tally.set_state(State.RUNNING, f"observations go through: {came.instruction}")

@@ -17,13 +17,12 @@ from sensor_msgs.msg import CompressedImage, Image, JointState
 from omni_ros.images import ImageError
 from omni_ros.msg import ActionChunk, PolicyStatus, StageHandoff
 from omni_ros.nodes._runtime import run
+from omni_ros.nodes._stage_camera import CameraInput
 from omni_ros.nodes._stage_follower import timing
 from omni_ros.nodes._stage_node import StageNode
-from omni_ros.nodes._stage_wait import deeper
 from omni_ros.nodes._support import (
     CHUNK_QOS,
     JOINT_STATES_QOS,
-    SENSOR_QOS,
     describe,
     time_message,
     to_ns,
@@ -68,9 +67,8 @@ class VisionEncoderNode(StageNode):
         robot = self.robot
         compressed = self.get_parameter("compressed").value
         kind, suffix = (CompressedImage, "/compressed") if compressed else (Image, "")
-        # Two pictures of a camera: the newest may be without its match from another camera.
         self._cameras = {
-            name: self.polled(kind, robot.cameras[camera] + suffix, deeper(SENSOR_QOS, 2))
+            name: self.listen_to(CameraInput(self, kind, robot.cameras[camera] + suffix))
             for name, camera in self.fit.cameras.items()}
         self._joints = self.polled(JointState, robot.topics["joint_states"], JOINT_STATES_QOS)
         self._chunks = self.polled(ActionChunk, "action_chunk", CHUNK_QOS)
@@ -118,7 +116,8 @@ class VisionEncoderNode(StageNode):
             due_s = (self._pace.next_ns - now_ns) * 1e-9
             self.waiter.wait(news, min(due_s, SLEEP_S) if due_s > 0.0 else SLEEP_S)
         elif not self._observe(now_ns):
-            self.waiter.wait((self.sentences, *self._cameras.values()), SLEEP_S)
+            self.waiter.wait((self.sentences, *(
+                camera.current() for camera in self._cameras.values())), SLEEP_S)
 
     def _follow_clock(self, now_ns: int) -> None:
         """A clock that goes back (a bag in a loop) makes all that is known a thing of the future."""
@@ -195,7 +194,7 @@ class VisionEncoderNode(StageNode):
             self._encoder.prepare(picture, camera=name)
             run_s += self._encoder.run(arrays[f"image_{slot}"])
         waited_s = (mono_ns - picked.received_ns) * 1e-9
-        total_s = (time.monotonic_ns() - began_ns) * 1e-9
+        total_s, done_ns = (time.monotonic_ns() - began_ns) * 1e-9, time.time_ns()
         message.header.stamp = time_message(picked.stamp_ns)
         message.header.frame_id = self.robot.base_frame
         message.observation_seq, message.pipeline = self._seq, self._pipeline
@@ -207,10 +206,10 @@ class VisionEncoderNode(StageNode):
         message.timings = [
             timing("arrival", arrival_s), timing("intake", waited_s),
             timing("preprocess", total_s - run_s), timing("vision_encoder", run_s)]
-        self._hand_over(message, {"intake": waited_s, "preprocess": total_s - run_s,
-                                  "vision_encoder": run_s})
+        self._hand_over(message, done_ns, {
+            "intake": waited_s, "preprocess": total_s - run_s, "vision_encoder": run_s})
 
-    def _hand_over(self, message: StageHandoff, timings: dict[str, float]) -> None:
+    def _hand_over(self, message: StageHandoff, done_ns: int, timings: dict[str, float]) -> None:
         stamp_ns = to_ns(message.header.stamp)
         self.listen()
         reason = "stopped" if self.stopping else self.gate.still_wanted(
@@ -220,7 +219,7 @@ class VisionEncoderNode(StageNode):
             self._pace.dropped(stamp_ns)
             return
         names = [f"image_{slot}" for slot in range(len(self._cameras))]
-        self._outbox.hand_over(message, names, inline=self.inline)
+        self._outbox.hand_over(message, names, inline=self.inline, done_ns=done_ns)
         self.tally.handed_on(message.observation_seq, stamp_ns, time.monotonic_ns(), timings)
         self.tally.set_state(State.RUNNING, f"observations go through: {message.instruction}")
 

@@ -36,6 +36,7 @@ def shared(tools, policy_tools, policy_robot, bundle, ros_domain, tmp_path_facto
 def policy(shared):
     """Chunks go out, of an observation of now; counters and estimates begin anew."""
     shared.senses.usual()
+    shared.senses.stop()
     for stage in ("vision_encoder", "fusion_backbone", "action_head"):
         assert shared.graph.change_state(stage, "deactivate")
     for stage in ("vision_encoder", "fusion_backbone", "action_head"):
@@ -50,7 +51,7 @@ def waits(policy, said: str, timeout_s: float = 5.0) -> PolicyStatus:
     """The encoder waits, says why on its status, and warns in the log."""
     status = policy.until("vision_encoder", lambda s: s.state == PolicyStatus.STATE_WAITING
                           and said in s.text, f"waiting: {said}")
-    policy.eventually(lambda: said in policy.said("vision_encoder"), f"a warning: {said}", timeout_s)
+    policy.eventually(lambda: said in policy.said("vision_encoder"), f"a warning: {said}\n{policy.graph.logs()}", timeout_s)
     return status
 
 
@@ -82,22 +83,24 @@ def test_a_still_robot_and_a_still_picture_do_not_stop_the_policy(policy):
 
 def test_the_stages_of_a_chunk_add_up_to_its_latency(policy):
     policy.senses.stop()
-    policy.senses.size = (1080, 1920)  # so that preparing takes longer than computing
-    for _ in range(4):
+    time.sleep(0.2)
+    for stage in ("vision_encoder", "action_head"):
+        assert policy.graph.change_state(stage, "deactivate")
+        assert policy.graph.change_state(stage, "activate")
+    policy.senses.size = (480, 640)
+    known = len(policy.chunks)
+    while len(policy.chunks) == known:
         policy.senses.show()
-        time.sleep(0.3)
-    sums, names = [], set()
-    for chunk in policy.chunks.messages[-2:]:
-        names = [timing.stage for timing in chunk.timings]
-        sums.append(sum(to_ns(timing.duration) for timing in chunk.timings) * 1e-9)
-    assert names == ["arrival", "intake", "preprocess", "vision_encoder", "hand_off",
-                     "fusion_backbone", "hand_off", "action_head", "postprocess"]
-    status = policy.until("action_head", lambda s: s.observations_handed_on, "a status")
+        time.sleep(0.5)
+    chunk = policy.chunks.messages[known]
+    assert [timing.stage for timing in chunk.timings] == [
+        "arrival", "intake", "preprocess", "vision_encoder", "hand_off", "fusion_backbone",
+        "hand_off", "action_head", "postprocess"]
+    status = policy.until("action_head", lambda s: s.observations_handed_on == 1, "its status")
     timings = dict(zip(status.timing_names, status.timing_p50))
-    assert timings["preprocess"] > timings["vision_encoder"]
-    # The newest latency is at most the 99th percentile of so few, and the sum leaves nothing out.
-    assert max(sums) <= status.latency_p99 * 1.1
-    assert sum(timings.values()) >= 0.5 * status.latency_p50
+    assert timings["preprocess"] > timings["vision_encoder"], "a large picture, a tiny network"
+    # Two milliseconds for a machine that is busy just between two stages.
+    assert sum(timings.values()) == pytest.approx(status.latency_p50, rel=0.1, abs=0.002)
 
 
 def test_a_camera_that_is_20_ms_behind_is_matched(policy):
@@ -106,13 +109,18 @@ def test_a_camera_that_is_20_ms_behind_is_matched(policy):
 
 
 def test_a_camera_that_is_200_ms_behind_is_warned_of_and_stops_chunks(policy):
+    policy.senses.stop()
+    time.sleep(0.2)
     policy.senses.late["wrist"] = 0.2
-    policy.senses.late["front"] = 0.0
+    # Five pictures at 30 Hz: none of one camera is within 50 ms of any of the other.
+    start_ns = time.time_ns()
+    for frame in range(5):
+        policy.senses.show(start_ns + frame * 33_000_000)
+        time.sleep(0.033)
     status = waits(policy, "camera2")
-    assert "0.05" in status.text or "50" in status.text, "how far apart they may be"
-    known = len(policy.chunks)
-    time.sleep(0.5)
-    assert len(policy.chunks) == known
+    assert "50 ms" in status.text, "how far apart they may be"
+    assert all(to_ns(chunk.header.stamp) < start_ns - 200_000_000
+               for chunk in policy.chunks.messages)
 
 
 def test_a_camera_that_stops_sending_is_named(policy):
@@ -132,7 +140,9 @@ def test_a_covered_camera_is_named_and_stops_chunks(policy):
 
 @pytest.mark.parametrize("size", [(480, 640), (720, 1280), (31, 77), (1, 1)])
 def test_pictures_of_any_size_are_taken(policy, size):
+    policy.senses.stop()
     policy.senses.size = size
+    policy.senses.start(rate_hz=4.0)
     if size == (1, 1):
         waits(policy, "shows nothing")
     else:
