@@ -21,6 +21,10 @@ BENCHES = {
         "whether a bundle that runs for long stays the size it was",
         "omni_ros.cli.bench_memory",
     ),
+    "graph": (
+        "what the policy graph costs beside its programs, and whether it stays its size (needs ROS 2)",
+        "omni_ros.cli.bench_graph",
+    ),
     "tabletop": (
         "how often a bundle does what the sentence says, through the real graph (needs ROS 2)",
         "omni_ros.cli.bench_tabletop",
