@@ -112,8 +112,10 @@ class RemotePolicy:
         :param observation: must not be changed afterwards.
         :param deadline: `time.monotonic()` after which a reply is of no use.
         :param tag: comes back with the outcome, say the observation's stamp.
-        :raises RuntimeError: not started.
+        :raises RuntimeError: not started. :raises TypeError: the observation is no mapping.
         """
+        if not isinstance(observation, Mapping):
+            raise TypeError(f"the observation is a {type(observation).__name__}; expected a mapping")
         with self._lock:
             if self._thread is None:
                 raise RuntimeError(

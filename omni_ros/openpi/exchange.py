@@ -92,6 +92,9 @@ class Exchange:
         except asyncio.CancelledError:
             self._lose("the client was stopped")
             raise
+        except Exception as error:
+            self._lose(f"a fault of the client: {type(error).__name__}: {error}")
+            raise
         finally:
             for task in (receiving, waking, self._sending, self._pinging):
                 if task is not None:
