@@ -13,7 +13,7 @@ import numpy as np
 from ..policy.flow import FlowSampler, Guide, time_embedding
 from ..policy.observation import Observation
 from .errors import RequestError
-from .serving import ServedReply, ServedRequest
+from .serving import TAKES, ServedReply, ServedRequest
 
 if TYPE_CHECKING:
     from ..policy.smolvla import SmolVLAPolicy
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 class ServedBundle:
     """SmolVLA behind `server.PolicyServer`; for one thread at a time."""
+
+    takes = TAKES
 
     def __init__(self, policy: SmolVLAPolicy) -> None:
         """:param policy: opened; the caller closes it."""
@@ -125,7 +127,7 @@ def bundle_metadata(policy: SmolVLAPolicy) -> dict[str, Any]:
         "action_units": joint_units(manifest.joints, sizes.action),
         "noise_shape": [sizes.chunk, sizes.max_action],
         "num_inference_steps": manifest.flow.steps,
-        "takes": ["noise", "seed", "stamp_ns", "num_inference_steps"],
+        "takes": list(TAKES),
     }
     if len(frames) == 1:
         metadata["image_resolution"] = list(frames.pop())

@@ -88,7 +88,8 @@ class PolicyServer:
         self._context = self.settings.context()
         self._limits = Limits(bytes=self.settings.max_request_bytes)
         self._metadata = {
-            dialect: pack({**policy.metadata, "dialect": dialect.value, "echoes": echoes})
+            dialect: pack({"takes": list(policy.takes), **policy.metadata,
+                           "dialect": dialect.value, "echoes": echoes})
             # A bare array has no room for a number.
             for dialect, echoes in ((Dialect.VLLM, []), (Dialect.OPENPI, [REQUEST_ID]))
         }
@@ -282,7 +283,8 @@ class PolicyServer:
                     client.sessions.clear()
                 client.sessions.add(request.session)
                 await self._work_on(self._policy.reset, request.session)
-            if request.seed is None and request.noise is None:
+            draws = "seed" in self._policy.takes
+            if draws and request.seed is None and request.noise is None:
                 request = replace(request, seed=random.SystemRandom().randrange(2**31 - 1))
             result = await self._work_on(self._policy.infer, request)
         finally:

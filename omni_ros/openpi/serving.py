@@ -12,6 +12,8 @@ import numpy as np
 
 from .errors import RequestError, brief
 
+#: What of a request a policy may be able to take beside the observation.
+TAKES = ("seed", "noise", "num_inference_steps", "stamp_ns")
 #: Where clients put the pictures, the state and the sentence.
 IMAGE_MAPS = ("images", "image", "video")
 STATE_KEYS = ("state", "observation.state", "observation/state")
@@ -51,11 +53,13 @@ class ServedPolicy(Protocol):
 
     :ivar metadata: sent to each client first. :ivar cameras: names, in order.
     :ivar state_names: of the joints, in order; their number is the state's width.
+    :ivar takes: which of TAKES it honours; another one in a request is refused.
     """
 
     metadata: Mapping[str, Any]
     cameras: Sequence[str]
     state_names: Sequence[str]
+    takes: Sequence[str]
 
     def infer(self, request: ServedRequest) -> ServedReply:
         """:raises RequestError: the request does not fit; its text goes to the client."""
@@ -81,6 +85,13 @@ def read_request(value: Any, policy: ServedPolicy) -> ServedRequest:
     steps = entries.get("num_inference_steps", steps)
     session = entries.get("session_id", "default")
     noise = entries.get("noise")
+    for name, given in (("seed", entries.get("seed")), ("noise", noise),
+                        ("num_inference_steps", steps), ("stamp_ns", entries.get("stamp_ns"))):
+        if given is not None and name not in policy.takes:
+            raise RequestError(
+                f"`{name}` is given, which this policy does not take: leave it out; it takes "
+                f"{', '.join(policy.takes) or 'none of ' + ', '.join(TAKES)}"
+            )
     return ServedRequest(
         images=_images(entries, policy.cameras),
         state=_state(entries, policy.state_names),

@@ -77,6 +77,7 @@ OBSERVATION = {"images": {"front": np.full((8, 8, 3), 2, np.uint8)},
 
 class Policy:
     cameras, state_names, metadata = ("front",), ("a", "b", "c"), {"name": "ours"}
+    takes = ()
 
     def infer(self, request):
         rows = np.outer(np.arange(1, 6, dtype=np.float32), request.state)

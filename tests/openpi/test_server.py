@@ -21,7 +21,7 @@ from omni_ros.openpi.dialect import VLLM_PATH
 from omni_ros.openpi.errors import RequestError
 from omni_ros.openpi.server import PolicyServer
 from omni_ros.openpi.server_settings import ServerSettings
-from omni_ros.openpi.serving import ServedReply
+from omni_ros.openpi.serving import TAKES, ServedReply
 from omni_ros.openpi.wire import pack, unpack
 
 from .conftest import ACTIONS, until
@@ -38,6 +38,7 @@ class Policy:
 
     cameras = ("front",)
     state_names = ("a", "b", "c")
+    takes = TAKES
     metadata = {"action_horizon": 4, "action_dim": 3}
 
     def __init__(self) -> None:

@@ -12,10 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from omni_ros.openpi.errors import OpenPIError
-from omni_ros.openpi.serving import read_request
+from omni_ros.openpi.serving import TAKES, read_request
 from omni_ros.openpi.wire import pack, unpack
 
-POLICY = SimpleNamespace(cameras=("front", "wrist"), state_names=("a", "b", "c"), metadata={})
+POLICY = SimpleNamespace(cameras=("front", "wrist"), state_names=("a", "b", "c"), metadata={},
+                         takes=TAKES)
 FRONT = np.arange(4 * 6 * 3, dtype=np.uint8).reshape(4, 6, 3)
 WRIST = 255 - FRONT
 STATE = np.array([1, 2, 3], np.float32)
@@ -88,6 +89,15 @@ WRONG = {
 def test_what_does_not_fit_is_refused_and_said(text):
     with pytest.raises(OpenPIError, match=text):
         read_request(WRONG[text], POLICY)
+
+
+@pytest.mark.parametrize("extra", [{"seed": 1}, {"noise": np.zeros((4, 8))}, {"stamp_ns": 5},
+                                   {"sampling_params": {"num_inference_steps": 3}}])  # fmt: skip
+def test_what_a_policy_does_not_take_is_refused_and_not_ignored(extra):
+    fixed = SimpleNamespace(**{**vars(POLICY), "takes": ()})
+    with pytest.raises(OpenPIError, match="does not take"):
+        read_request({**BASE, **extra}, fixed)
+    assert read_request(BASE, fixed).seed is None
 
 
 def test_keys_of_other_servers_are_passed_over():
