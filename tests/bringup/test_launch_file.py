@@ -51,3 +51,27 @@ def test_a_robot_path_reaches_the_nodes_as_it_was_written(tmp_path, folder):
     nodes = made(robot=str(path))
     assert nodes["action_player"]["robot"] == str(path)
     assert nodes["scripted_policy"]["robot"] == str(path)
+
+
+STAGES = ["vision_encoder", "fusion_backbone", "action_head"]
+
+
+def test_the_stages_of_a_policy_are_one_process_with_three_nodes_or_three_processes():
+    assert "policy_stages" in made(policy="bundle", composition="single")
+    separate = made(policy="bundle", composition="separate")
+    assert set(STAGES) <= set(separate) and "policy_stages" not in separate
+
+
+@pytest.mark.parametrize("composition", ["single", "separate"])
+def test_stages_are_brought_up_in_the_order_of_the_data_behind_the_player(composition):
+    names = made(policy="bundle", composition=composition)["lifecycle_manager"]["node_names"]
+    assert list(names) == ["world", "action_player", *STAGES]
+
+
+def test_a_sentence_and_a_bundle_reach_the_first_stage_as_they_were_written():
+    nodes = made(policy="bundle", composition="separate", instruction="touch: the #1 block",
+                 bundle="/a b/c: d", transport="inline")
+    first = nodes["vision_encoder"]
+    assert (first["instruction"], first["bundle"], first["transport"]) == (
+        "touch: the #1 block", "/a b/c: d", "inline")
+    assert "instruction" not in nodes["action_head"]
