@@ -98,7 +98,7 @@ class RemotePolicy:
             thread, self._thread = self._thread, None
             self.stopping = True
         self._notify_loop(cancel=True)
-        if thread is not None:
+        if thread is not None and thread is not threading.current_thread():
             thread.join(timeout_s)
         with self._lock:
             request, self._mailbox = self._mailbox, None
@@ -279,7 +279,8 @@ class RemotePolicy:
                 pass
             loop.run_until_complete(loop.shutdown_asyncgens())
         finally:
-            self._loop = self._main = self.wake = None
+            if self._loop is loop:  # not that of a thread started since
+                self._loop = self._main = self.wake = None
             loop.close()
 
     def drop_stale(self) -> None:

@@ -220,6 +220,9 @@ def _refusal(error: BaseException, settings: RemoteSettings, url: str) -> LinkEr
         return LinkError("broken", f"{where} closed the connection while it was being made")
     if isinstance(error, TimeoutError):
         return LinkError("connect_timeout", _timeout_text(settings, "connect"))
+    if isinstance(error, ValueError) and "redirect" in str(error):
+        return LinkError("http", f"{url} sends elsewhere, where a token must not go unasked; write "
+                         "the address that is meant")  # fmt: skip
     if isinstance(error, OSError):
         code = "unreachable" if error.errno in (
             errno.ENETUNREACH, errno.EHOSTUNREACH, errno.EHOSTDOWN, errno.ETIMEDOUT) else "broken"

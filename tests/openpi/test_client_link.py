@@ -135,6 +135,25 @@ def test_an_upgrade_that_is_refused(serve, remote, status, code):
     assert str(status) in failed(remote(server.url), code)
 
 
+def test_a_redirect_is_not_followed(serve, remote):
+    other = serve(steady)
+
+    def elsewhere(link, request):
+        response = link.respond(302, "")
+        response.headers["Location"] = other.url + "/"
+        return response
+
+    policy = remote(serve(steady, process_request=elsewhere).url)
+    assert "sends elsewhere" in failed(policy, "http") and other.connections == 0
+
+
+def test_a_client_can_be_stopped_by_what_it_tells(serve):
+    server = serve(steady)
+    policy = RemotePolicy(quick(server.url), on_event=lambda: policy.stop())
+    policy.start()
+    until(lambda: policy.state is State.OFF)
+
+
 def test_a_server_that_is_not_a_web_server(remote):
     with socket.create_server(("127.0.0.1", 0)) as listener:
         def greet():
