@@ -169,22 +169,30 @@ def policy_config(config: SmolVLAConfig, cameras: int) -> dict:
     }
 
 
-def write_processors(folder: Path, config: SmolVLAConfig, seed: int) -> None:
-    """Write both processors and their statistics."""
+def write_processors(
+    folder: Path, config: SmolVLAConfig, seed: int, policy: dict
+) -> None:
+    """Write both processors and their statistics.
+
+    :param policy: config.json's content; a normaliser leaves features that it does not name as they
+        are.
+    """
     rng = np.random.default_rng(seed)
     flat = {}
     for feature, width in (("observation.state", config.state), ("action", config.action)):
         flat[f"{feature}.mean"] = rng.normal(0, 20, width).astype(np.float32)
         flat[f"{feature}.std"] = rng.uniform(5, 40, width).astype(np.float32)
     modes = {"VISUAL": "IDENTITY", "STATE": "MEAN_STD", "ACTION": "MEAN_STD"}
-    for name, kind, step in (
-        ("preprocessor", "normalizer", 3), ("postprocessor", "unnormalizer", 0)
+    outputs = policy["output_features"]
+    for name, kind, step, features in (
+        ("preprocessor", "normalizer", 3, {**policy["input_features"], **outputs}),
+        ("postprocessor", "unnormalizer", 0, outputs),
     ):
         state_file = f"policy_{name}_step_{step}_{kind}_processor.safetensors"
         save_file(flat, folder / state_file)
         steps = [{
             "registry_name": f"{kind}_processor", "state_file": state_file,
-            "config": {"eps": 1e-8, "features": {}, "norm_map": modes},
+            "config": {"eps": 1e-8, "features": features, "norm_map": modes},
         }]
         if name == "preprocessor":
             steps = [
@@ -212,9 +220,10 @@ def write_checkpoint(
         if path.is_file() and path.name != "config.json":
             shutil.copyfile(path, vlm / path.name)
     (vlm / "config.json").write_text(json.dumps(backbone_config(config), indent=2))
-    text = json.dumps(policy_config(config, cameras), indent=2)
+    policy = policy_config(config, cameras)
+    text = json.dumps(policy, indent=2)
     (checkpoint / "config.json").write_text(text)
-    write_processors(checkpoint, config, seed)
+    write_processors(checkpoint, config, seed, policy)
     write_weights(checkpoint, config, dtype, seed, shard_bytes)
     return checkpoint
 

@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -44,7 +46,7 @@ def write_checkpoint(
     })
     policy["vlm_model_name"] = BACKBONE
     write_json(folder / "config.json", policy)
-    write_processors(folder, config.language, statistics)
+    write_processors(folder, config.language, statistics, policy)
     save_file(tensors(model, tokens), folder / "model.safetensors", {"format": "pt"})
 
 
@@ -62,8 +64,14 @@ def tensors(model: SmolVLA, tokens: torch.Tensor) -> dict[str, torch.Tensor]:
     return found
 
 
-def write_processors(folder: Path, language: int, statistics: Statistics) -> None:
-    """Write both processors and their statistics."""
+def write_processors(
+    folder: Path, language: int, statistics: Statistics, policy: Mapping[str, Any]
+) -> None:
+    """Write both processors and their statistics.
+
+    :param policy: config.json's content; a normaliser leaves features that it does not name as they
+        are.
+    """
     flat = {
         "observation.state.mean": statistics.state_mean,
         "observation.state.std": statistics.state_std,
@@ -81,11 +89,15 @@ def write_processors(folder: Path, language: int, statistics: Statistics) -> Non
     ]
     after = [{"registry_name": "device_processor", "config": {"device": "cpu",
                                                               "float_dtype": None}}]
-    for name, kind, step in (("preprocessor", "normalizer", 5), ("postprocessor", "unnormalizer", 0)):
+    outputs = policy["output_features"]
+    for name, kind, step, features in (
+        ("preprocessor", "normalizer", 5, {**policy["input_features"], **outputs}),
+        ("postprocessor", "unnormalizer", 0, outputs),
+    ):
         state_file = f"policy_{name}_step_{step}_{kind}_processor.safetensors"
         save_arrays(flat, folder / state_file)
         own = {"registry_name": f"{kind}_processor", "state_file": state_file,
-               "config": {"eps": 1e-8, "features": {}, "norm_map": MODES}}
+               "config": {"eps": 1e-8, "features": features, "norm_map": MODES}}
         steps = [*before, own] if kind == "normalizer" else [own, *after]
         write_json(folder / f"policy_{name}.json", {"name": f"policy_{name}", "steps": steps})
 
