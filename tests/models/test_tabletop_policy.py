@@ -251,6 +251,26 @@ def test_the_committed_policy_touches_the_block_it_is_told_to(committed):
     assert Verdict.WRONG not in [outcome.verdict for outcome in outcomes]
 
 
+class _Rows:
+    """A world that only remembers the rows it was given."""
+
+    def __init__(self) -> None:
+        self.command, self.played = -1.0, []
+
+    def row(self, target) -> None:
+        self.played.append(float(target))
+
+
+def test_a_late_chunk_is_entered_at_the_row_of_its_time():
+    world = _Rows()
+    episode = closed_loop._Episode(world, judge=None)
+    for step in range(8):
+        if step % 4 == 0:  # rows of a chunk are named by observation and place
+            episode.coming, episode.since = np.arange(16.0) + 100 * step, 0
+        closed_loop.play(episode, delay=2)
+    assert world.played == [-1, -1, 2, 3, 4, 5, 402, 403]
+
+
 def test_the_expert_looked_up_by_its_sentence_solves_the_closed_loop():
     worlds = [Tabletop() for _ in range(2)]
 
