@@ -16,6 +16,8 @@ from pathlib import Path
 
 import numpy as np
 
+from omni_ros.policy.normalise import LARGEST, LEAST_SPREAD
+
 from .errors import CheckpointError, listed
 
 NEEDS = {
@@ -25,6 +27,10 @@ NEEDS = {
     "QUANTILES": ("q01", "q99"),
     "QUANTILE10": ("q10", "q90"),
 }
+# What a data set's meta/stats.json has beside state and actions.
+USUAL = re.compile(
+    r"observation\.(images?|environment_state)\b|next\.|(timestamp|index|.+_index)$|language"
+)
 KNOWN = frozenset(("mean", "std", "min", "max", "count", "q01", "q10", "q50", "q90", "q99"))
 
 Arrays = Mapping[str, Mapping[str, np.ndarray]]  # feature -> statistic -> values
@@ -63,16 +69,82 @@ def group(flat: Mapping[str, np.ndarray]) -> dict[str, dict[str, np.ndarray]]:
 def read_file(path: Path) -> dict[str, dict[str, np.ndarray]]:
     """Read statistics a user passes: JSON {feature: {statistic: [values]}}, as meta/stats.json."""
     try:
-        content = json.loads(Path(path).read_text(encoding="utf-8"))
-        return {
-            str(feature): {str(k): np.asarray(v, dtype=np.float64) for k, v in values.items()}
-            for feature, values in content.items()
-        }
-    except (OSError, ValueError, TypeError, AttributeError) as error:
+        return from_lists(json.loads(Path(path).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError,
+            OverflowError) as error:  # fmt: skip
         raise CheckpointError(
             f"{path}: expected JSON like {{\"action\": {{\"mean\": [...], \"std\": [...]}}}}, as a "
             f"data set's meta/stats.json; reading it gave: {error}"
         ) from None
+
+
+def from_lists(content: Mapping[str, Mapping[str, object]]) -> dict[str, dict[str, np.ndarray]]:
+    """Turn lists of numbers into arrays. Raises ValueError, TypeError or AttributeError."""
+    made: dict[str, dict[str, np.ndarray]] = {}
+    for feature, values in content.items():
+        made[str(feature)] = {str(name): np.asarray(v) for name, v in values.items()}
+        for name, array in made[str(feature)].items():
+            if array.dtype.kind not in "fiu":
+                raise ValueError(f"{feature} {name} is {values[name]!r}, no numbers")
+    return made
+
+
+def read_given(
+    given: Path | str | Mapping[str, Mapping[str, object]], features: tuple[str, ...]
+) -> dict[str, dict[str, np.ndarray]]:
+    """Read what a user passes, a file or a mapping, and refuse what would be passed over.
+
+    What is not there is taken from the checkpoint: a misspelt feature would be, too.
+    """
+    source = "the statistics given" if isinstance(given, Mapping) else str(given)
+    try:
+        made = from_lists(given) if isinstance(given, Mapping) else read_file(Path(given))
+    except (ValueError, TypeError, AttributeError) as error:
+        if isinstance(error, CheckpointError):
+            raise
+        raise CheckpointError(
+            f"{source}: expected feature -> statistic -> values: {error}"
+        ) from None
+    check_given(made, features, source)
+    return made
+
+
+def check_given(given: Arrays, features: tuple[str, ...], source: str) -> None:
+    """Refuse statistics of none of the features, and names that are nobody's."""
+    if not any(feature in given for feature in features):
+        raise CheckpointError(
+            f"{source} has statistics of {listed(map(str, given)) or 'nothing'}: expected some of "
+            f"{' and '.join(features)}"
+        )
+    strange = [str(name) for name in given if name not in features and not USUAL.match(str(name))]
+    absent = [feature for feature in features if feature not in given]
+    if strange and absent:
+        raise CheckpointError(
+            f"{source} has statistics of {listed(strange)}, and none of {listed(absent)}: expected "
+            "these names; correct them, or take out what is of no use"
+        )
+
+
+def refuse_contradiction(
+    feature: str, values: Mapping[str, np.ndarray], source: str,
+    others: Mapping[str, np.ndarray], other_source: str,
+) -> None:
+    """Refuse a checkpoint that holds two different statistics of one feature."""
+    for name in sorted(set(values) & set(others) & (KNOWN - {"count"})):
+        one, other = (np.asarray(v, np.float32).reshape(-1) for v in (values[name], others[name]))
+        if one.shape != other.shape or not np.allclose(one, other, rtol=1e-4, equal_nan=True):
+            if not np.isfinite(other).all():
+                continue  # never set, as releases left them that had moved on to processor files
+            raise CheckpointError(
+                f"{source} and {other_source} disagree about {feature} {name} "
+                f"({short_list(one)} and {short_list(other)}): expected one of them; pass "
+                "statistics=FILE with those it was trained with"
+            )
+
+
+def short_list(values: np.ndarray) -> str:
+    """Return the first few values for a message."""
+    return f"[{', '.join(f'{v:.4g}' for v in values[:3])}{', ...' if len(values) > 3 else ''}]"
 
 
 def is_old_name(name: str) -> bool:
@@ -172,6 +244,12 @@ def checked(
                 f"{source}: {feature} {statistic} has {array.size} values: config.json says "
                 f"{width}; {instead}"
             )
+        far = np.flatnonzero(np.isfinite(array) & (np.abs(array) > LARGEST))
+        if far.size:
+            raise CheckpointError(
+                f"{source}: {feature} {statistic}[{far[0]}] is {array[far[0]]:.3g}: expected at "
+                f"most {LARGEST:.0e}, which no unit of a joint reaches; {instead}"
+            )
         bad = np.flatnonzero(~np.isfinite(array))
         if bad.size:
             raise CheckpointError(
@@ -190,7 +268,7 @@ def refuse_no_spread(
         return
     low, high = NEEDS[mode]
     spread = values["std"] if mode == "MEAN_STD" else values[high] - values[low]
-    flat = np.flatnonzero(~(spread > 1e-7))
+    flat = np.flatnonzero(~(spread > LEAST_SPREAD))
     if flat.size:
         what = "std" if mode == "MEAN_STD" else f"{high} - {low}"
         raise CheckpointError(

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 
 import torch
@@ -28,7 +29,7 @@ def read_json(path: Path) -> dict:
         raise CheckpointError(
             f"{path} does not exist; expected a folder as save_pretrained writes it"
         ) from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise CheckpointError(f"{path}: expected a JSON file; reading it gave: {error}") from None
     if not isinstance(value, dict):
         raise CheckpointError(f"{path}: expected a JSON object, got {type(value).__name__}")
@@ -64,7 +65,10 @@ class Weights:
                 f"{folder} holds neither {single.name} nor {index.name}; expected a folder as "
                 "save_pretrained writes it (files of other formats must be converted first)"
             )
-        shards = sorted({str(name) for name in read_json(index).get("weight_map", {}).values()})
+        weight_map = read_json(index).get("weight_map", {})
+        if not isinstance(weight_map, dict):
+            raise CheckpointError(f"{index}: weight_map is {weight_map!r:.80}: expected an object")
+        shards = sorted({str(name) for name in weight_map.values()})
         for name in shards:
             if Path(name).name != name or not (folder / name).is_file():
                 raise CheckpointError(f"{index} names the file {name!r}, which is not in {folder}")
@@ -108,6 +112,12 @@ class Weights:
             tensor = tensor + self._deltas[name]
         return tensor
 
+    def table(self, name: str) -> torch.Tensor:
+        """Return the tensor in a dtype that tables are kept in: that of the file, or float32."""
+        tensor = self.raw(name)
+        kept = (torch.float32, torch.float16, torch.bfloat16)
+        return tensor if tensor.dtype in kept else self.get(name)
+
     def raw(self, name: str) -> torch.Tensor:
         """Return the tensor in the dtype of the file (float32 if LoRA changed it)."""
         if name in self._replaced or name in self._deltas:
@@ -133,6 +143,8 @@ class Weights:
         config = read_json(where)
         scale = lora_scale(config, where)
         adapter = Weights(folder, "adapter_model")
+        if not adapter.names:
+            raise CheckpointError(f"{adapter.files[0]} holds no tensors: expected an adapter's")
         pairs: dict[str, dict[str, str]] = {}
         for name in adapter.names:
             plain = name.removeprefix("base_model.model.").replace(".modules_to_save", "")
@@ -162,6 +174,11 @@ class Weights:
                     f"{tuple(up.shape)}: expected [r, in] and [out, r]"
                 )
             self._check_shape(target, (up.shape[0], down.shape[1]), pair["lora_B"])
+            if down.shape[0] != config["r"]:
+                raise CheckpointError(
+                    f"{where}: r is {config['r']}, lora_A of {target} has {down.shape[0]} rows: "
+                    "expected the same; give the adapter's own adapter_config.json"
+                )
             self._deltas[target] = scale * (up @ down)
 
     def _known(self, target: str, name: str, where: Path) -> str:
@@ -180,6 +197,41 @@ class Weights:
             )
 
 
+def open_weights(folder: Path, base: Path | None) -> Weights:
+    """Open the folder's tensors, merging a LoRA adapter if that is what the folder is."""
+    adapter = (folder / "adapter_config.json").is_file()
+    own = any((folder / name).is_file() for name in ("model.safetensors",
+                                                     "model.safetensors.index.json"))
+    if adapter and not own and base is None:
+        named = read_json(folder / "adapter_config.json").get("base_model_name_or_path")
+        raise CheckpointError(
+            f"{folder} holds a LoRA adapter and no model.safetensors: expected the weights it "
+            f"changes; pass base=DIR (it was trained on {named!r}), or merge and save the whole "
+            "policy"
+        )
+    if base is not None and not adapter:
+        raise CheckpointError(
+            f"{folder} has no adapter_config.json, so it is no LoRA adapter, and base=DIR is for "
+            "one; leave it out, or give the adapter's folder"
+        )
+    if adapter and own and base is None:
+        raise CheckpointError(
+            f"{folder} holds a whole model and a LoRA adapter, and whether the one was merged into "
+            "the other is not said; if it was, remove adapter_config.json, else pass base=DIR, the "
+            "checkpoint that the adapter was trained on"
+        )
+    if not adapter and read_json(folder / "config.json").get("use_peft") is True:
+        raise CheckpointError(
+            f"{folder / 'config.json'}: use_peft is true, and there is no adapter_config.json: "
+            "fetch the adapter, too, or set it to false if the adapter was merged"
+        )
+    weights = Weights(folder if base is None else base)
+    weights.refuse_adapters_inside()
+    if adapter:
+        weights.merge_adapter(folder)
+    return weights
+
+
 def lora_scale(config: dict, where: Path) -> float:
     """Return the factor of an adapter, or refuse kinds that are more than scaled products."""
     kind, rank, alpha = config.get("peft_type"), config.get("r"), config.get("lora_alpha")
@@ -195,5 +247,11 @@ def lora_scale(config: dict, where: Path) -> float:
             f"{where}: can not merge peft_type {kind!r} with r {rank!r}, lora_alpha {alpha!r}"
             f"{', ' if unlike else ''}{', '.join(unlike)}: expected plain LORA; merge it where it "
             "was trained (model.merge_and_unload()) and save the whole policy"
+        )
+    whole = type(rank) is int and rank >= 1
+    if not whole or type(alpha) not in (int, float) or not math.isfinite(alpha):
+        raise CheckpointError(
+            f"{where}: r is {rank!r} and lora_alpha {alpha!r}: expected a whole number of 1 or "
+            "more, and a finite number"
         )
     return float(alpha) / (float(rank) ** 0.5 if config.get("use_rslora") else float(rank))

@@ -161,7 +161,7 @@ def family_of(folder: Path) -> str:
     if not folder.is_dir():
         raise CheckpointError(f"{folder} is no folder: expected one as save_pretrained writes it")
     family = read_json(folder / "config.json").get("type")
-    if family not in FAMILIES:
+    if not isinstance(family, str) or family not in FAMILIES:
         raise CheckpointError(
             f"{folder / 'config.json'}: type is {family!r}: expected one of {', '.join(FAMILIES)}"
         )

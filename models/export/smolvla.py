@@ -13,7 +13,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from omni_ros.bundles import layout
+from omni_ros.bundles import BundleError, layout
+from omni_ros.bundles.checks import is_name
+from omni_ros.bundles.tokenizer_trial import try_tokenizer
 from omni_ros.policy.prefix import (
     END_MARKS, PRESENT, START_MARKS, UNUSED, PrefixLayout, action_rope, prefix_rope,
 )
@@ -49,8 +51,9 @@ class SmolVLAExport:
                 f"{self.checkpoint.tokenizer.name!r}; pass backbone=DIR, a local copy of its "
                 "config.json and tokenizer files"
             )
+        self._check_tokenizer()
+        self._check_cameras()
         self.pad_token = self.checkpoint.tokenizer.token_id("pad_token", "<|im_end|>")
-        self._check_vocabulary()
 
     @property
     def widths(self) -> tuple[int, int]:
@@ -172,6 +175,8 @@ class SmolVLAExport:
         """Return what the checkpoint says about real-time chunking, else LeRobot's defaults."""
         where = self.folder / "config.json"
         asked = read_json(where).get("rtc_config") or {}
+        if not isinstance(asked, Mapping):
+            raise CheckpointError(f"{where}: rtc_config is {asked!r}: expected an object")
         own = RtcConfig()
         try:
             config = RtcConfig(
@@ -188,18 +193,32 @@ class SmolVLAExport:
             config.max_guidance_weight, config.window, config.padding,
         )
 
-    def _check_vocabulary(self) -> None:
-        """Refuse a tokenizer whose ids the token table does not have."""
-        path = self.checkpoint.tokenizer.folder / "tokenizer.json"
-        content = read_json(path)
-        vocabulary = content.get("model", {}).get("vocab", {})
-        ids = list(vocabulary.values()) if isinstance(vocabulary, dict) else range(len(vocabulary))
-        ids = [*ids, *(entry.get("id", 0) for entry in content.get("added_tokens", []))]
-        rows, largest = len(self.checkpoint.token_table), max(ids, default=0)
-        if largest >= rows:
+    def _check_tokenizer(self) -> None:
+        """Refuse a tokenizer that no bundle would be opened with."""
+        checkpoint = self.checkpoint
+        try:
+            try_tokenizer(
+                checkpoint.tokenizer.folder / TOKENIZER,
+                max_length=checkpoint.tokenizer.max_length, rows=len(checkpoint.token_table),
+            )
+        except BundleError as error:
+            raise CheckpointError(str(error)) from None
+
+    def _check_cameras(self) -> None:
+        """Refuse cameras that no bundle can have."""
+        checkpoint = self.checkpoint
+        for key in checkpoint.cameras:
+            if not is_name(checkpoint.camera_names[key]):
+                raise CheckpointError(
+                    f"{self.folder}: {key} gives a camera the name "
+                    f"{checkpoint.camera_names[key]!r}: expected letters, digits, _ and ., up to "
+                    "64; rename it in policy_preprocessor.json: rename_map"
+                )
+        if checkpoint.slots > layout.MAX_SLOTS:
             raise CheckpointError(
-                f"{path} gives tokens up to {largest}: the checkpoint's table has {rows} rows; "
-                "give the tokenizer that it was trained with"
+                f"{self.folder} has {len(checkpoint.cameras)} cameras and "
+                f"{checkpoint.empty_cameras} empty ones: expected up to {layout.MAX_SLOTS} "
+                "together; pass cameras=N"
             )
 
 

@@ -19,14 +19,15 @@ from torch import nn
 
 from ..common.errors import CheckpointError, listed
 from ..common.statistics import Statistics, is_old_name
-from ..common.weights import Weights, read_json
+from ..common.weights import Weights, open_weights, read_json
 from .cameras import Wanted, camera_names, pick_cameras, read_rename_map
 from .config import SmolVLAConfig
 from .keys import TOKENS, entries, unused
 from .policy import STAGES, SmolVLA
 from .prefix import END_MARKS, START_MARKS
-from .processors import ACTION, STATE, StatisticsSources, read_steps
-from .sizes import DEFAULT_BACKBONE, KNOWN_BACKBONES, Fields, read_config
+from .processors import ACTION, STATE, StatisticsSources
+from .sizes import DEFAULT_BACKBONE, KNOWN_BACKBONES, MOST, Fields, read_config
+from .steps import POSTPROCESSOR, PREPROCESSOR, read_steps
 from .tokenizer import Tokenizer, read_tokenizer
 
 COMPATIBILITIES = ("new", "transformers-4.55")
@@ -96,7 +97,7 @@ def load_checkpoint(
 
     shapes = {plain: weights.names[name] for plain, name in network.items()}
     all_cameras, camera_shapes, empty, state, action = read_features(fields)
-    steps = read_steps(folder / "policy_preprocessor.json")
+    steps = read_steps(folder / PREPROCESSOR)
     rename_map = read_rename_map(steps)
     names = camera_names(all_cameras, rename_map)
     backbone_dir, backbone_config, backbone_name = find_backbone(fields, folder, backbone)
@@ -108,21 +109,24 @@ def load_checkpoint(
     check_names(config, shapes, folder)
 
     tensors = collect(config, weights, network, stages)
-    token_table = weights.raw(network[TOKENS])
+    token_table = weights.table(network[TOKENS])
+    refuse_not_finite(token_table, TOKENS, weights.folder)
     if config.special_tokens:
         start, end = tokenizer.marks()
         tensors["fusion_backbone.start_marks"] = rows(token_table, start, START_MARKS)
         tensors["fusion_backbone.end_marks"] = rows(token_table, end, END_MARKS)
     sources = StatisticsSources(
         folder, fields, weights, old_statistics, statistics, dataset,
-        steps, read_steps(folder / "policy_postprocessor.json"),
+        steps, read_steps(folder / POSTPROCESSOR),
     )
+    state_statistics = sources.read(STATE, "STATE", state)
+    action_statistics = sources.read(ACTION, "ACTION", action)
+    sources.check_asked()
     return SmolVLACheckpoint(
         folder=folder, config=config, state=tensors, token_table=token_table,
         cameras=pick_cameras(names, cameras), camera_names=names, empty_cameras=empty,
         camera_shapes=camera_shapes, rename_map=rename_map,
-        state_statistics=sources.read(STATE, "STATE", state),
-        action_statistics=sources.read(ACTION, "ACTION", action),
+        state_statistics=state_statistics, action_statistics=action_statistics,
         tokenizer=tokenizer, backbone=backbone_dir, compat=compat,
         unused=tuple(sorted([n for n in shapes if unused(config, n)] + sources.unused)),
         files=tuple([folder / "config.json", *weights.files, *sources.files]),
@@ -161,25 +165,6 @@ def build_stage(checkpoint: SmolVLACheckpoint, stage: str) -> tuple[nn.Module, S
     if stage == "vision_encoder":
         module.gather_positions()
     return module.eval(), model
-
-
-def open_weights(folder: Path, base: Path | None) -> Weights:
-    """Open the folder's tensors, merging a LoRA adapter if that is what the folder is."""
-    adapter = (folder / "adapter_config.json").is_file()
-    own = any((folder / name).is_file() for name in ("model.safetensors",
-                                                     "model.safetensors.index.json"))
-    if adapter and not own and base is None:
-        named = read_json(folder / "adapter_config.json").get("base_model_name_or_path")
-        raise CheckpointError(
-            f"{folder} holds a LoRA adapter and no model.safetensors: expected the weights it "
-            f"changes; pass base=DIR (it was trained on {named!r}), or merge and save the whole "
-            "policy"
-        )
-    weights = Weights(folder if own or base is None else base)
-    weights.refuse_adapters_inside()
-    if adapter:
-        weights.merge_adapter(folder)
-    return weights
 
 
 def with_prefix(names: Mapping[str, tuple[int, ...]]) -> dict[str, str]:
@@ -221,13 +206,17 @@ def collect(
         if not any(target.partition(".")[0] in stages for target in entry.targets):
             continue
         tensor = weights.get(network[entry.key])
-        if not bool(torch.isfinite(tensor).all()):
-            raise CheckpointError(
-                f"{weights.folder}: {entry.key} holds values that are not finite; the training "
-                "went wrong or the file is damaged: use another checkpoint"
-            )
+        refuse_not_finite(tensor, entry.key, weights.folder)
         tensors.update(entry.split(tensor))
     return tensors
+
+
+def refuse_not_finite(tensor: torch.Tensor, name: str, folder: Path) -> None:
+    if not bool(torch.isfinite(tensor).all()):
+        raise CheckpointError(
+            f"{folder}: {name} holds values that are not finite; the training went wrong or the "
+            "file is damaged: use another checkpoint"
+        )
 
 
 def rows(table: torch.Tensor, ids: tuple[int, ...], count: int) -> torch.Tensor:
@@ -241,8 +230,8 @@ def read_features(
     """Return cameras in order, their shapes, announced empty ones, state and action widths."""
     inputs, outputs = fields.section("input_features"), fields.section("output_features")
     images = {
-        key: tuple(int(n) for n in feature.get("shape", ()))
-        for key, feature in inputs.values.items() if feature.get("type") == "VISUAL"
+        key: picture_shape(inputs, key)
+        for key in inputs.values if inputs.section(key).values.get("type") == "VISUAL"
     }
     cameras = tuple(key for key in images if not key.startswith(EMPTY_CAMERA))
     if not cameras:
@@ -250,7 +239,7 @@ def read_features(
             f"{fields.where}: no camera among input_features ({listed(inputs.values)}): expected "
             "at least one of type VISUAL"
         )
-    empty = fields.whole("empty_cameras", 0)
+    empty = fields.whole("empty_cameras", 0, low=0, high=16)
     others = set(inputs.values) - set(images) - {STATE}
     others |= set(outputs.values) - {ACTION}
     if others:
@@ -264,9 +253,22 @@ def read_features(
 
 def section_width(section: Fields, name: str) -> int:
     shape = section.section(name).values.get("shape")
-    if not (isinstance(shape, (list, tuple)) and len(shape) == 1 and int(shape[0]) > 0):
+    if not (isinstance(shape, (list, tuple)) and len(shape) == 1 and is_side(shape[0])):
         raise CheckpointError(f"{section.where}: {name} has shape {shape!r}: expected [width]")
-    return int(shape[0])
+    return shape[0]
+
+
+def picture_shape(section: Fields, name: str) -> tuple[int, ...]:
+    shape = section.section(name).values.get("shape", ())
+    if not (isinstance(shape, (list, tuple)) and len(shape) in (0, 3) and all(map(is_side, shape))):
+        raise CheckpointError(
+            f"{section.where}: {name} has shape {shape!r}: expected [3, height, width]"
+        )
+    return tuple(shape)
+
+
+def is_side(value: Any) -> bool:
+    return type(value) is int and 1 <= value <= MOST
 
 
 def find_backbone(

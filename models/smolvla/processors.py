@@ -1,6 +1,6 @@
 # Copyright 2026 The omni_ros authors
 # SPDX-License-Identifier: Apache-2.0
-"""The processor files of a checkpoint, and which of its statistics apply to which feature."""
+"""Which of a checkpoint's statistics apply to which feature."""
 
 from __future__ import annotations
 
@@ -13,30 +13,10 @@ import numpy as np
 from ..common import statistics as stats
 from ..common.errors import CheckpointError
 from ..common.statistics import Statistics
-from ..common.weights import Weights, read_json
+from ..common.weights import Weights
 from .sizes import Fields
 
 STATE, ACTION = "observation.state", "action"
-
-# A step is named in a registry, or (also valid) by its class.
-CLASSES = {
-    "RenameObservationsProcessorStep": "rename_observations_processor",
-    "TokenizerProcessorStep": "tokenizer_processor",
-    "NormalizerProcessorStep": "normalizer_processor",
-    "UnnormalizerProcessorStep": "unnormalizer_processor",
-    "SmolVLANewLineProcessor": "smolvla_new_line_processor",
-}
-
-
-def read_steps(path: Path) -> dict[str, dict[str, Any]] | None:
-    """Return a processor's steps by name, or None where the release wrote no such file."""
-    if not path.is_file():
-        return None
-    found = {}
-    for step in read_json(path).get("steps", []):
-        kind = str(step.get("class", "")).rpartition(".")[2]
-        found[step.get("registry_name") or CLASSES.get(kind, kind)] = step
-    return found
 
 
 def plain(weights: Weights, name: str) -> np.ndarray:
@@ -55,10 +35,10 @@ class StatisticsSources:
         self.folder, self.weights, self.dataset = folder, weights, dataset
         self.files: list[Path] = []
         self.unused: list[str] = []
-        self.identity = given == "identity"
-        self.given = {} if given is None or self.identity else (
-            given if isinstance(given, Mapping) else stats.read_file(Path(given))
-        )
+        self.identity = isinstance(given, str) and given == "identity"
+        self.given: stats.Arrays = {}
+        if given is not None and not self.identity:
+            self.given = stats.read_given(given, (STATE, ACTION))
         modes = fields.section("normalization_mapping").values if (
             "normalization_mapping" in fields.values
         ) else {"VISUAL": "IDENTITY", "STATE": "MEAN_STD", "ACTION": "MEAN_STD"}
@@ -72,6 +52,8 @@ class StatisticsSources:
                 STATE: ("normalize_inputs",), ACTION: ("unnormalize_outputs", "normalize_targets")
             }
             self.old, self.unused = stats.from_old_names(old, sides, dataset)
+        #: Whether the data set that was asked for decided anything.
+        self.asked = dataset is None or bool(old)
 
     def _side(
         self, steps: Mapping[str, Mapping[str, Any]] | None, name: str, modes: Mapping[str, str]
@@ -95,6 +77,14 @@ class StatisticsSources:
             source = str(path)
         return config.get("norm_map") or modes, float(config.get("eps", 1e-8)), stored, source
 
+    def check_asked(self) -> None:
+        """After reading, refuse a data set that was asked for and plays no part."""
+        if not self.asked:
+            raise CheckpointError(
+                f"dataset={self.dataset}: {self.folder} has its statistics under no data set's "
+                "name, so there is nothing to choose; leave it out"
+            )
+
     def read(self, feature: str, kind: str, width: int) -> Statistics:
         """Return the statistics of a feature, usable, or say why there are none."""
         modes, eps, stored, source = self.sides[feature]
@@ -111,12 +101,17 @@ class StatisticsSources:
         mode = "IDENTITY" if self.identity else str(modes[kind])
         values: Mapping[str, np.ndarray] = stored.get(feature, {})
         present = list(stored)
+        old = {k: plain(self.weights, n) for k, n in self.old.get(feature, {}).items()}
+        if values and feature not in self.given:
+            stats.refuse_contradiction(
+                feature, values, source, old, str(self.folder / "model.safetensors")
+            )
         if not values and self.old:
-            source = str(self.folder / "model.safetensors")
-            values = {k: plain(self.weights, n) for k, n in self.old.get(feature, {}).items()}
+            source, values = str(self.folder / "model.safetensors"), old
             present = [name for group in self.old.values() for name in group.values()]
         if not values:
             values = stats.pick_inert(stored, feature, self.dataset)
+            self.asked = self.asked or bool(values)
         if feature in self.given:
             source = "the statistics given"
             values, present = self.given[feature], list(self.given)

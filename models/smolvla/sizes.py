@@ -34,6 +34,9 @@ KNOWN_BACKBONES: dict[str, dict[str, Any]] = {
     }
 }
 
+#: More than any size in these files.
+MOST = 1 << 20
+
 Shapes = Mapping[str, tuple[int, ...]]
 
 
@@ -43,14 +46,24 @@ class Fields:
     def __init__(self, values: Mapping[str, Any], where: str) -> None:
         self.values, self.where = values, where
 
-    def number(self, name: str, default: float | None = None) -> Any:
+    def number(
+        self, name: str, default: float | None = None, *, low: float = -MOST, high: float = MOST
+    ) -> Any:
+        """Return a number from `low` to `high`."""
         value = self.values.get(name, default)
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             raise CheckpointError(f"{self.where}: {name} is {value!r}: expected a number; add it")
+        if not low <= value <= high:  # NaN, too
+            raise CheckpointError(
+                f"{self.where}: {name} is {value!r:.40}: expected {low:g} to {high:g}"
+            )
         return value
 
-    def whole(self, name: str, default: int | None = None) -> int:
-        value = self.number(name, default)
+    def whole(
+        self, name: str, default: int | None = None, *, low: int = 1, high: int = MOST
+    ) -> int:
+        """Return a whole number from `low` to `high`."""
+        value = self.number(name, default, low=low, high=high)
         if value != int(value):
             raise CheckpointError(f"{self.where}: {name} is {value!r}: expected a whole number")
         return int(value)
@@ -116,7 +129,7 @@ def read_vision(fields: Fields, shapes: Shapes, folder: Path) -> VisionConfig:
         layers=agree(fields.whole("num_hidden_layers", 12),
                      count_layers(shapes, f"{VISION}.encoder.layers"), "vision layers", where,
                      "the last of them"),
-        table_side=side, eps=float(fields.number("layer_norm_eps", 1e-6)),
+        table_side=side, eps=read_eps(fields, "layer_norm_eps"),
     )
 
 
@@ -140,15 +153,23 @@ def read_text(fields: Fields, shapes: Shapes, layers: int, folder: Path) -> Text
     agree(kv_heads * head_dim, keys, "key heads x head_dim", where, k_key)
     return TextConfig(
         width=width, mlp=mlp, layers=layers, heads=heads, kv_heads=kv_heads, head_dim=head_dim,
-        vocabulary=vocabulary, eps=float(fields.number("rms_norm_eps", 1e-6)),
+        vocabulary=vocabulary, eps=read_eps(fields, "rms_norm_eps"),
     )
+
+
+def read_eps(fields: Fields, name: str) -> float:
+    return float(fields.number(name, 1e-6, low=1e-12, high=1e-2))
 
 
 def layer_kinds(fields: Fields, layers: int) -> tuple[bool, ...]:
     """Return, per layer, whether actions attend to each other there."""
     mode = fields.values.get("attention_mode", "cross_attn")
-    every = fields.whole("self_attn_every_n_layers", 2)
-    if "cross" not in str(mode):
+    every = fields.whole("self_attn_every_n_layers", 2, low=-1)
+    if mode not in ("cross_attn", "self_attn"):
+        raise CheckpointError(
+            f"{fields.where}: attention_mode is {mode!r}: expected 'cross_attn' or 'self_attn'"
+        )
+    if mode == "self_attn":
         return (True,) * layers
     return tuple(every > 0 and index % every == 0 for index in range(layers))
 
@@ -181,10 +202,10 @@ def read_config(
     fields = Fields(values, str(folder / "config.json"))
     refuse_unsupported(fields)
     sections = Fields(backbone, backbone_name)
-    layers = fields.whole("num_vlm_layers", 16)
+    layers = fields.whole("num_vlm_layers", 16, low=-1)
     available = sections.section("text_config").whole("num_hidden_layers", 32)
     layers = layers if layers > 0 else available
-    expert_layers = fields.whole("num_expert_layers", -1)
+    expert_layers = fields.whole("num_expert_layers", -1, low=-1)
     if expert_layers > 0 and expert_layers != layers:
         raise CheckpointError(
             f"{fields.where}: num_expert_layers is {expert_layers} and num_vlm_layers {layers}: "
@@ -199,24 +220,26 @@ def read_config(
                     "the connector's scale_factor", backbone_name, CONNECTOR)
     expert_key = f"{EXPERT}.layers.0.mlp.down_proj.weight"
     expert_width, expert_mlp = shape_of(shapes, expert_key, 2, folder)
-    agree(int(text.width * fields.number("expert_width_multiplier", 0.75)), expert_width,
+    agree(int(text.width * fields.number("expert_width_multiplier", 0.75, low=0)), expert_width,
           "expert width (expert_width_multiplier)", fields.where, expert_key)
     sides = values.get("resize_imgs_with_padding", (512, 512))
-    if not isinstance(sides, (list, tuple)) or len(sides) != 2:
+    if not isinstance(sides, (list, tuple)) or len(sides) != 2 or not all(
+            type(side) is int and 1 <= side <= 1 << 14 for side in sides):
         raise CheckpointError(
             f"{fields.where}: resize_imgs_with_padding is {sides!r}: expected [width, height]; "
             "images of any size need one size to be brought to"
         )
+    chunk = fields.whole("chunk_size", 50, high=1 << 14)
     config = SmolVLAConfig(
         vision=vision, text=text, shuffle=shuffle, expert_width=expert_width, expert_mlp=expert_mlp,
-        self_attention=layer_kinds(fields, layers), chunk=fields.whole("chunk_size", 50),
-        steps=fields.whole("num_steps", 10), action=action, state=state,
+        self_attention=layer_kinds(fields, layers), chunk=chunk,
+        steps=fields.whole("num_steps", 10, high=1000), action=action, state=state,
         max_action=fields.whole("max_action_dim", 32), max_state=fields.whole("max_state_dim", 32),
-        image_height=int(sides[1]), image_width=int(sides[0]), language=language,
+        image_height=sides[1], image_width=sides[0], language=language,
         special_tokens=fields.flag("add_image_special_tokens", False),
-        min_period=float(fields.number("min_period", 0.004)),
-        max_period=float(fields.number("max_period", 4.0)),
-        n_action_steps=fields.whole("n_action_steps", fields.whole("chunk_size", 50)),
+        min_period=float(fields.number("min_period", 0.004, low=1e-6)),
+        max_period=float(fields.number("max_period", 4.0, low=1e-6)),
+        n_action_steps=fields.whole("n_action_steps", chunk, high=chunk),
     )
     try:
         config.check()

@@ -14,6 +14,8 @@ from ..common.weights import read_json
 from .sizes import Fields
 
 NEWLINE_STEP = "smolvla_new_line_processor"
+#: More than any prompt that a policy was trained with.
+MOST_TOKENS = 4096
 
 
 @dataclass(frozen=True)
@@ -47,10 +49,12 @@ class Tokenizer:
         if isinstance(token, Mapping):
             token = token.get("content")
         path = self.folder / "tokenizer.json"
-        added = read_json(path).get("added_tokens", [])
+        listing = read_json(path).get("added_tokens", [])
+        entries = listing if isinstance(listing, list) else []
+        added = [entry for entry in entries if isinstance(entry, Mapping)]
         for entry in added:
-            if entry.get("content") == token:
-                return int(entry["id"])
+            if entry.get("content") == token and type(entry.get("id")) is int:
+                return entry["id"]
         raise CheckpointError(
             f"{path}: {role} {token!r} is not among added_tokens "
             f"({listed(str(entry.get('content')) for entry in added)}); give the backbone's own "
@@ -62,8 +66,9 @@ def read_tokenizer(
     fields: Fields, steps: Mapping[str, Mapping[str, Any]] | None, backbone: Path | None
 ) -> Tokenizer:
     """Take the prompt's rules from the preprocessor, else (older releases) from config.json."""
+    said = fields.whole("tokenizer_max_length", 48, high=MOST_TOKENS)
     values = {
-        "max_length": fields.values.get("tokenizer_max_length", 48),
+        "max_length": said,
         "padding": fields.values.get("pad_language_to", "longest"),
         "padding_side": "right", "truncation": True, "task_key": "task",
         "tokenizer_name": fields.values.get("vlm_model_name", ""),
@@ -88,6 +93,9 @@ def read_tokenizer(
             f"tokenizer_processor: padding is {values['padding']!r}: expected 'max_length' or "
             "'longest'"
         )
+    length = Fields(values, "tokenizer_processor" if steps else fields.where).whole(
+        "max_length", high=MOST_TOKENS
+    )
     found = backbone if backbone is not None and (backbone / "tokenizer.json").is_file() else None
-    return Tokenizer(found, str(values["tokenizer_name"]), int(values["max_length"]),
+    return Tokenizer(found, str(values["tokenizer_name"]), length,
                      str(values["padding"]), newline)

@@ -14,6 +14,11 @@ _HASH = re.compile(r"[0-9a-f]{64}")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]{0,63}")
 
 
+def is_name(text: str) -> bool:
+    """Whether a camera, a joint or a program can be called so."""
+    return _NAME.fullmatch(text) is not None
+
+
 def check(manifest: Manifest, reserved: str) -> None:
     """Check a manifest beyond the types of its values.
 

@@ -13,6 +13,8 @@ import numpy as np
 from omni_ros.bundles.schema import number, one_of, size
 from omni_ros.programs.tensors import DTYPES
 
+#: Cameras of one policy, empty ones included.
+MAX_SLOTS = 64
 _MODES = ("IDENTITY", "MEAN_STD", "MIN_MAX", "QUANTILES", "QUANTILE10")
 
 
@@ -94,7 +96,7 @@ class Prefix:
     present first; of those that are missing, up to `empty_cameras` follow with their marks only.
     """
 
-    slots: int = size(0, 64)
+    slots: int = size(0, MAX_SLOTS)
     start_marks: int = size(0, 64)
     end_marks: int = size(0, 64)
     rope_base: float = number(1.0, 1e12)

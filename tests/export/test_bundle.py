@@ -209,7 +209,25 @@ def test_a_tokenizer_with_more_tokens_than_the_table_is_refused(export, tiny):
     content = json.loads(path.read_text())
     content["added_tokens"][0]["id"] = 100_000
     path.write_text(json.dumps(content))
-    with pytest.raises(ValueError, match="tokens up to 100000: the checkpoint's table has 512"):
+    with pytest.raises(ValueError, match="has the id 100000; expected 0 to 511, as the table"):
+        export()
+
+
+def test_a_tokenizer_that_no_bundle_would_be_opened_with_is_refused(export, tiny, tmp_path):
+    path = tiny.parent / "vlm" / "tokenizer.json"
+    content = json.loads(path.read_text())
+    content["normalizer"] = {"type": "Precompiled", "precompiled_charsmap": "/////w=="}
+    path.write_text(json.dumps(content))
+    with pytest.raises(ValueError, match="tokenizer.json: normalizer is 'Precompiled'"):
+        export()
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_camera_that_no_bundle_can_name_is_refused_before_anything_is_lowered(export, tiny):
+    config = json.loads((tiny / "config.json").read_text())
+    config["input_features"]["observation.images.a b"] = {"type": "VISUAL", "shape": [3, 8, 8]}
+    (tiny / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ValueError, match="observation.images.a b gives a camera the name 'a b'"):
         export()
 
 

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -78,6 +79,23 @@ def test_weights_that_are_not_finite_are_refused(editable):
 
     edit_weights(editable, spoil)
     assert "model.state_proj.bias holds values that are not finite" in refusal(editable)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_a_token_table_that_is_not_finite_is_refused(editable, value):
+    def spoil(tensors):
+        tensors[TOKENS][3, 1] = value
+
+    edit_weights(editable, spoil)
+    assert f"{TOKENS} holds values that are not finite" in refusal(editable)
+
+
+def test_a_token_table_in_a_dtype_that_none_is_kept_in_becomes_float32(editable):
+    plain = load_checkpoint(editable).token_table
+    edit_weights(editable, lambda tensors: tensors.update({TOKENS: tensors[TOKENS].double()}))
+    assert torch.equal(load_checkpoint(editable).token_table, plain)
+    edit_weights(editable, lambda tensors: tensors.update({TOKENS: tensors[TOKENS].to(torch.int8)}))
+    assert "torch.int8" in refusal(editable)
 
 
 def test_weights_that_are_not_floating_point_are_refused(editable):
@@ -171,11 +189,18 @@ def write_adapter(folder, target=f"{EXPERT}.layers.0.self_attn.q_proj", **config
     return up @ down
 
 
+def adapter_of(editable, **options):
+    """Make an adapter's folder; return it and what it adds."""
+    folder = editable.parent / "adapter"
+    shutil.copytree(editable, folder, ignore=shutil.ignore_patterns("model.safetensors"))
+    return folder, write_adapter(folder, **options)
+
+
 def test_a_lora_adapter_is_merged_into_its_base(editable):
     name = "action_head.layers.0.q.weight"
     before = load_checkpoint(editable).state[name].clone()
-    delta = write_adapter(editable)
-    merged = load_checkpoint(editable).state
+    folder, delta = adapter_of(editable)
+    merged = load_checkpoint(folder, base=editable).state
     assert torch.allclose(merged[name], before + 2 * delta, atol=1e-5)
     assert torch.equal(merged["fusion_backbone.state_proj.bias"], torch.full((24,), 0.5))
 
@@ -188,13 +213,55 @@ def test_an_adapter_alone_asks_for_its_base(editable, tmp_path):
 
 
 def test_an_adapter_of_another_kind_is_refused(editable):
-    write_adapter(editable, use_dora=True)
-    assert "use_dora True" in refusal(editable)
+    folder, _ = adapter_of(editable, use_dora=True)
+    assert "use_dora True" in refusal(folder, base=editable)
+
+
+def test_an_adapter_beside_a_whole_model_asks_whether_it_was_merged(editable):
+    write_adapter(editable)
+    message = refusal(editable)
+    assert "remove adapter_config.json" in message and "base=DIR" in message
+
+
+def test_a_base_without_an_adapter_is_refused(editable):
+    assert "base=DIR is for one" in refusal(editable, base=editable)
+
+
+def test_a_checkpoint_that_says_it_has_an_adapter_and_has_none_is_refused(editable):
+    edit_json(editable / "config.json", use_peft=True)
+    assert "use_peft is true" in refusal(editable)
+
+
+@pytest.mark.parametrize(("config", "words"), [
+    ({"r": "2"}, "r is '2' and lora_alpha 4"), ({"r": -1}, "r is -1"), ({"r": 2.0}, "r is 2.0"),
+    ({"lora_alpha": [4]}, "lora_alpha [4]"), ({"lora_alpha": float("nan")}, "lora_alpha nan"),
+    ({"r": 64}, "r is 64, lora_A of"),
+])
+def test_an_adapter_whose_rank_or_scale_cannot_be_is_refused(editable, config, words):
+    folder, _ = adapter_of(editable, **config)
+    assert words in refusal(folder, base=editable)
+
+
+def test_an_adapter_that_is_not_finite_is_refused(editable):
+    folder, _ = adapter_of(editable)
+    path = folder / "adapter_model.safetensors"
+    tensors = safetensors_torch.load_file(path)
+    start = f"base_model.model.{TOKENS.removesuffix('weight')}"
+    tensors[f"{start}lora_A.weight"] = torch.full((2, 24), float("nan"))
+    tensors[f"{start}lora_B.weight"] = torch.ones(512, 2)
+    safetensors_torch.save_file(tensors, path)
+    assert f"{TOKENS} holds values that are not finite" in refusal(folder, base=editable)
+
+
+def test_an_adapter_without_tensors_is_refused(editable):
+    folder, _ = adapter_of(editable)
+    safetensors_torch.save_file({}, folder / "adapter_model.safetensors")
+    assert "holds no tensors" in refusal(folder, base=editable)
 
 
 def test_an_adapter_for_a_layer_that_is_not_there_is_refused(editable):
-    write_adapter(editable, target="model.other")
-    assert "model.other.weight, which the base checkpoint" in refusal(editable)
+    folder, _ = adapter_of(editable, target="model.other")
+    assert "model.other.weight, which the base checkpoint" in refusal(folder, base=editable)
 
 
 def test_adapters_left_between_the_weights_are_refused(editable):
