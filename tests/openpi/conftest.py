@@ -23,6 +23,7 @@ pytest.importorskip("msgpack")
 
 from omni_ros.openpi.client import RemotePolicy  # noqa: E402
 from omni_ros.openpi.settings import RemoteSettings  # noqa: E402
+from omni_ros.openpi.states import State  # noqa: E402
 from omni_ros.openpi.wire import pack  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,6 +46,20 @@ def until(condition: Callable[[], object], timeout_s: float = 20.0) -> object:
         assert time.monotonic() < end, "waited in vain"
         time.sleep(0.005)
     return value
+
+
+def failed(policy: RemotePolicy, code: str) -> str:
+    """Wait until a client was DEGRADED for a reason; return the reason's text.
+
+    By its history: a state may be over sooner than a busy machine looks.
+    """
+
+    def found() -> list[str]:
+        return [status.reason.text for status in list(policy.history)
+                if (status.state, status.reason.code) == (State.DEGRADED, code)]  # fmt: skip
+
+    until(found)
+    return found()[-1]
 
 
 def reply(actions: np.ndarray = ACTIONS, **extra: object) -> bytes:
@@ -100,13 +115,17 @@ def serve() -> Iterator[Callable[..., SimpleNamespace]]:
 
 @pytest.fixture
 def remote() -> Iterator[Callable[..., RemotePolicy]]:
-    """Start a client, given a URL or settings; its jitter is fixed."""
+    """Start a client, given a URL or settings; its jitter is fixed, its `history` all it was in."""
     started = []
+
+    def note(policy: RemotePolicy) -> None:
+        policy.history.append(policy.status())
 
     def start(settings: RemoteSettings | str, **options: object) -> RemotePolicy:
         if isinstance(settings, str):
             settings = quick(settings)
-        policy = RemotePolicy(settings, jitter=lambda: 0.5, **options)
+        policy = RemotePolicy(settings, jitter=lambda: 0.5, on_event=lambda: note(policy), **options)
+        policy.history = []
         policy.start()
         started.append(policy)
         return policy

@@ -20,7 +20,7 @@ from omni_ros.openpi.connection import LinkError
 from omni_ros.openpi.states import State
 from omni_ros.openpi.wire import pack
 
-from .conftest import ACTIONS, quick, reply, until
+from .conftest import ACTIONS, failed, quick, reply, until
 
 
 async def steady(link, number):
@@ -28,14 +28,6 @@ async def steady(link, number):
     await link.send(pack({}))
     async for _ in link:
         await link.send(reply())
-
-
-def failed(policy: RemotePolicy, code: str):
-    """Wait for a reason; return it, once the state is seen to be DEGRADED."""
-    until(lambda: policy.status().reason.code == code)
-    status = policy.status()
-    assert status.state is State.DEGRADED
-    return status.reason.text
 
 
 def test_nothing_happens_before_the_start(serve):
@@ -200,7 +192,7 @@ def test_a_slow_first_reply_is_warming_up_and_no_fault(serve, remote):
     async def handle(link, number):
         await link.send(pack({}))
         await link.recv()
-        await asyncio.sleep(0.6)
+        await asyncio.sleep(1.5)
         await link.send(reply())
         async for _ in link:
             await link.send(reply())
@@ -210,7 +202,7 @@ def test_a_slow_first_reply_is_warming_up_and_no_fault(serve, remote):
     policy.start()
     try:
         until(lambda: policy.state is State.WARMING)
-        policy.request({}, deadline=time.monotonic() + 0.05)
+        policy.request({}, deadline=time.monotonic() + 1.0)
         until(lambda: policy.state is State.ACTIVE)
         assert State.DEGRADED not in states
         assert [outcome.code for outcome in policy.outcomes()] == ["late"]  # nothing to play
@@ -244,7 +236,7 @@ def test_a_server_that_stalls_degrades_the_link_and_is_connected_to_anew(serve, 
     server = serve(handle)
     policy = remote(quick(server.url, remote_timeout_s=0.3, reply_timeout_s=0.6))
     policy.ask({"n": 0}, 20)
-    policy.request({"n": 1}, deadline=time.monotonic() + 0.2)
+    policy.request({"n": 1}, deadline=time.monotonic() + 60)
     assert "no reply for 0.3 s" in failed(policy, "slow")
     failed(policy, "stalled")
     until(lambda: policy.state is State.WARMING)
@@ -255,7 +247,7 @@ def test_a_server_that_stalls_degrades_the_link_and_is_connected_to_anew(serve, 
 def test_a_reply_that_is_only_slow_degrades_and_a_quick_one_mends(serve, remote):
     async def handle(link, number):
         await link.send(pack({}))
-        for delay in (0.0, 0.4, 0.0):
+        for delay in (0.0, 2.0, 0.0):
             await link.recv()
             await asyncio.sleep(delay)
             await link.send(reply())
@@ -280,7 +272,7 @@ def test_a_wire_that_goes_dead_is_noticed_while_a_reply_is_awaited(serve, remote
     )
     policy.ask({}, 20)
     relay.flowing.clear()
-    policy.request({"image": np.zeros(3_000_000, np.uint8)}, deadline=time.monotonic() + 0.2)
+    policy.request({"image": np.zeros(3_000_000, np.uint8)}, deadline=time.monotonic() + 60)
     failed(policy, "slow")
     failed(policy, "stalled")
     relay.flowing.set()

@@ -16,7 +16,7 @@ from omni_ros.openpi.asking import Expectation
 from omni_ros.openpi.states import State
 from omni_ros.openpi.wire import pack, unpack
 
-from .conftest import ACTIONS, quick, reply, until
+from .conftest import ACTIONS, failed, quick, reply, until
 
 VLLM_METADATA = {
     "image_resolution": [224, 224], "n_external_cameras": 1, "needs_wrist_camera": True,
@@ -108,7 +108,7 @@ def test_a_token_never_shows_in_the_status(serve, remote, tmp_path):
 
     server = serve(answering(reply()), process_request=refuse)
     policy = remote(quick(server.url, token_file=str(tmp_path / "token")))
-    until(lambda: policy.status().reason.code == "auth")
+    failed(policy, "auth")
     assert "s3cret" not in repr(policy.status())
 
 
@@ -152,9 +152,7 @@ def test_a_server_without_a_policy_says_so(serve, remote):
         await link.close(1000)
 
     policy = remote(serve(handle).url)
-    until(lambda: policy.status().reason.code == "no_policy")
-    assert policy.state is State.DEGRADED
-    assert "Robot policy not available (unsupported)" in policy.status().reason.text
+    assert "Robot policy not available (unsupported)" in failed(policy, "no_policy")
 
 
 def test_a_reset_is_sent_where_the_dialect_has_one(serve, remote):
@@ -204,7 +202,7 @@ def test_a_reply_that_came_too_late_is_dropped(serve, remote):
     async def handle(link, number):
         await link.send(pack({}))
         await link.recv()
-        await asyncio.sleep(0.3)
+        await asyncio.sleep(1.5)
         await link.send(reply())
         await link.recv()
         await link.send(reply(ACTIONS + 1))
@@ -212,7 +210,7 @@ def test_a_reply_that_came_too_late_is_dropped(serve, remote):
 
     policy = remote(serve(handle).url)
     until(lambda: policy.state is State.WARMING)
-    late = policy.request({}, deadline=time.monotonic() + 0.1)
+    late = policy.request({}, deadline=time.monotonic() + 1.0)
     until(lambda: policy.status().counters["late"] == 1)
     assert [(o.id, o.code) for o in policy.outcomes()] == [(late, "late")]
     outcome = policy.ask({}, 20)
@@ -318,8 +316,7 @@ def test_metadata_that_do_not_fit_the_mapping_keep_requests_back(serve, remote):
     server = serve(answering(lambda: [reply()], metadata={"action_dim": 7}, keep=seen))
     policy = remote(server.url, check_metadata=lambda m: f"action_dim is {m['action_dim']}")
     policy.request({}, deadline=time.monotonic() + 60)
-    until(lambda: policy.status().reason.code == "mapping")
-    assert policy.state is State.DEGRADED and "action_dim is 7" in policy.status().reason.text
+    assert "action_dim is 7" in failed(policy, "mapping")
     until(lambda: server.connections >= 2)
     assert seen == []
 

@@ -19,7 +19,7 @@ from omni_ros.openpi.states import State
 from omni_ros.openpi.wire import pack, unpack
 from omni_ros.robot import load_robot
 
-from .conftest import ROOT, quick, until
+from .conftest import ROOT, failed, quick, until
 
 PI0 = {"image_resolution": [224, 224], "n_external_cameras": 1, "needs_wrist_camera": True,
        "needs_stereo_camera": False, "needs_session_id": False, "action_space": "joint_position",
@@ -147,10 +147,10 @@ def test_a_message_over_the_web_servers_limit_is_told_by_its_close(start, remote
 
 
 def test_being_let_go_of_while_idle_is_no_fault_and_costs_no_warming_up(start, remote):
-    server = start(Like(idle_s=1.2))
+    server = start(Like(idle_s=2.0))
     policy = remote(server.url)
     policy.ask({"n": 0}, 20)
-    until(lambda: server.connections == 3)  # twice, though nothing was asked in between
+    until(lambda: server.connections >= 3)  # twice, though nothing was asked in between
     until(lambda: policy.state is State.ACTIVE)
     assert policy.ask({"n": 1}, 20).code == "good"
     assert policy.status().counters["lost"] == 0
@@ -161,14 +161,13 @@ def test_its_key_is_sent_as_it_wants_it_and_the_other_way_is_refused(start, remo
     url = start(Like(key="s3cret")).url
     assert remote(quick(url, token_file=str(tmp_path / "t"))).ask({}, 20).code == "good"
     other = remote(quick(url, token_file=str(tmp_path / "t"), auth="api-key"))
-    until(lambda: other.status().reason.code == "auth")
+    failed(other, "auth")
 
 
 def test_any_other_path_is_refused(start, remote):
     url = start(Like()).url + "/policy"
     policy = remote(url)
-    until(lambda: policy.status().reason.code == "path")
-    assert "403" in policy.status().reason.text
+    assert "403" in failed(policy, "path")
 
 
 def test_a_client_that_hurries_is_held_to_one_request_at_a_time(start, remote):
