@@ -8,16 +8,15 @@ import struct
 import time
 import tracemalloc
 
+import msgpack
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-msgpack = pytest.importorskip("msgpack")
-
-from omni_ros.openpi.errors import OpenPIError, WireError  # noqa: E402
-from omni_ros.openpi.wire import Limits, pack, unpack  # noqa: E402
+from omni_ros.openpi.errors import OpenPIError, WireError
+from omni_ros.openpi.wire import Limits, pack, unpack
 
 ARRAYS = hnp.arrays(
     dtype=st.one_of(hnp.boolean_dtypes(), hnp.integer_dtypes(endianness="?"),
