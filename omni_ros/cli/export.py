@@ -11,11 +11,9 @@ import argparse
 import errno
 import logging
 import os
-import signal
 import sys
 import time
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from omni_ros.cli import UsageError
@@ -87,15 +85,15 @@ def run(arguments: argparse.Namespace) -> int:
         require(module, PURPOSE)
     from omni_ros.models.export.lower import LoweringError
 
-    with Steps() as steps:
-        try:
-            manifest = steps.run(export, arguments, joints, cameras, steps.say)
-        except ValueError as error:
-            raise UsageError(as_options(str(error))) from error
-        except LoweringError as error:
-            # No mistake of the user's: the network does not become what it should.
-            print(f"omni export: error: {error}; {_left(arguments)}", file=sys.stderr)
-            return 1
+    steps = Steps()
+    try:
+        manifest = steps.run(export, arguments, joints, cameras, steps.say)
+    except ValueError as error:
+        raise UsageError(as_options(str(error))) from error
+    except LoweringError as error:
+        # No mistake of the user's: the network does not become what it should.
+        print(f"omni export: error: {error}; {_left(arguments)}", file=sys.stderr)
+        return 1
     from omni_ros.cli.inspect import summary
 
     write(summary(manifest, width=terminal_width()))
@@ -138,16 +136,10 @@ def export(arguments: argparse.Namespace, joints: Any, cameras: Any, say: Any) -
 
 
 class Steps:
-    """Lines about how far it is, and a clean end however it ends."""
+    """Lines about how far it is, and a last one however it ends."""
 
-    def __enter__(self) -> Steps:
+    def __init__(self) -> None:
         self._started = time.monotonic()
-        # A plain `kill` shall clean up as Ctrl-C does.
-        self._before = signal.signal(signal.SIGTERM, _interrupt)
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        signal.signal(signal.SIGTERM, self._before)
 
     def say(self, line: str) -> None:
         """Print a line with the time since the start."""
@@ -162,7 +154,8 @@ class Steps:
         """Do the work; whatever stops it, say that nothing was left."""
         try:
             return work(arguments, *rest)
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, SystemExit):
+            # Ctrl-C, or a plain `kill`, which `main` lets unwind like it.
             self.note(f"interrupted; {_left(arguments)}")
             raise
         except OSError as error:
@@ -178,7 +171,3 @@ class Steps:
 def _left(arguments: argparse.Namespace) -> str:
     kept = arguments.force and arguments.out.exists()
     return f"{arguments.out} is as it was" if kept else "nothing was written"
-
-
-def _interrupt(signum: int, frame: FrameType | None) -> None:
-    raise KeyboardInterrupt
