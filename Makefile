@@ -7,24 +7,24 @@ SHELL := /bin/bash
 export OMP_WAIT_POLICY := PASSIVE
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 
-.PHONY: help setup setup-policy run test test-fast clean
+.PHONY: help setup setup-light run test test-fast clean
 
 help:  ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "make %-10s %s\n", $$1, $$2}'
 
-setup:  ## prepare .venv, build the package, write setup.bash
-	@$(PYTHON) tools/bootstrap.py
-
-setup-policy:  ## also install ExecuTorch and PyTorch, to export and run policies
+setup:  ## prepare .venv, build the package, export the table-top policy, write setup.bash
 	@$(PYTHON) tools/bootstrap.py --policy
 
-run: setup  ## set up, then run the demonstration: the arm in the table-top world
+setup-light:  ## the same without PyTorch and policies: the player, the world, the scripted source
+	@$(PYTHON) tools/bootstrap.py
+
+run: setup  ## set up, then run the demonstration: the arm does what sentences say
 	@source ./setup.bash && omni demo
 
-test: setup-policy  ## set up, then run every test
+test: setup  ## set up, then run every test
 	@source ./setup.bash && python -P -m pytest
 
-test-fast: setup-policy  ## set up, then run the tests that need no ROS graph
+test-fast: setup  ## set up, then run the tests that need no ROS graph
 	@source ./setup.bash && python -P -m pytest -m "not graph and not slow"
 
 clean:  ## remove what setup made

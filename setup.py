@@ -45,6 +45,8 @@ setup(
     extras_require={
         "world": ["mujoco"],
         "export": ["executorch", "safetensors", "tokenizers", "torch"],
+        "openpi": ["msgpack", "websockets>=15"],
+        "report": ["matplotlib"],
         "test": ["pytest", "hypothesis"],
     },
     # config/ is data beside the package in the source tree and omni_ros/config once installed.
@@ -56,7 +58,7 @@ setup(
     package_dir={
         "omni_ros.config": "config", "omni_ros.native": "native", "omni_ros.models": "models"},
     package_data={
-        "omni_ros.config": ["*.yaml", "robots/*.yaml"],
+        "omni_ros.config": ["*.yaml", "robots/*.yaml", "openpi/*.yaml"],
         "omni_ros.native": ["*.cpp", "*.h", "CMakeLists.txt"],
     },
     entry_points={"console_scripts": ["omni = omni_ros.cli.main:main"]},

@@ -28,7 +28,7 @@ STAGES = ["vision_encoder", "fusion_backbone", "action_head"]
 ARGUMENTS = {
     "robot": ("tabletop", "robot YAML: a path, or a name in the package's config/robots"),
     "world": ("true", "start the simulated table-top (false: a real robot's drivers are running)"),
-    "policy": ("scripted", "where chunks come from: 'bundle' (a learned policy), 'scripted' (traces a "
+    "policy": ("bundle", "where chunks come from: 'bundle' (a learned policy), 'scripted' (traces a "
                            "path) or 'none' (you publish action_chunk and heartbeat yourself)"),
     "bundle": ("tabletop", "bundle of the policy: a path, or the name of an installed one"),
     "instruction": ("", "sentence to begin with; publish others on the topic 'instruction'"),

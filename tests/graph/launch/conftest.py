@@ -26,6 +26,9 @@ COMMAND = "joint_trajectory_controller/joint_trajectory"
 
 
 def command_line(*arguments: str) -> list[str]:
+    """A launch that needs no bundle, unless it is told which policy."""
+    if not any(argument.startswith("policy:=") for argument in arguments):
+        arguments = ("policy:=scripted", *arguments)
     return [shutil.which("ros2"), "launch", "omni_ros", "vla.launch.py", *arguments]
 
 
