@@ -9,6 +9,7 @@ import re
 from omni_ros.bundles.errors import BundleError, short
 from omni_ros.bundles.layout import JointName, Manifest, Memory
 from omni_ros.bundles.paths import check_paths
+from omni_ros.bundles.sizes import check_sizes
 
 _HASH = re.compile(r"[0-9a-f]{64}")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]{0,63}")
@@ -49,6 +50,7 @@ def check(manifest: Manifest, reserved: str) -> None:
     summed = Memory.of(manifest.programs)
     if manifest.memory != summed:
         raise BundleError(f"memory is {manifest.memory}, but the programs add up to {summed}")
+    check_sizes(manifest)
 
 
 def _check_names(manifest: Manifest) -> None:

@@ -15,6 +15,8 @@ from omni_ros.programs.tensors import DTYPES
 
 #: Cameras of one policy, empty ones included.
 MAX_SLOTS = 64
+#: Pixels of one side of a picture.
+MAX_SIDE = 1 << 16
 _MODES = ("IDENTITY", "MEAN_STD", "MIN_MAX", "QUANTILES", "QUANTILE10")
 
 
@@ -49,8 +51,8 @@ class Camera:
 
     name: str
     key: str
-    height: int = size(1)
-    width: int = size(1)
+    height: int = size(1, MAX_SIDE)
+    width: int = size(1, MAX_SIDE)
 
 
 @dataclass(frozen=True)
@@ -78,8 +80,8 @@ class Image:
     interpolation leaves outside.
     """
 
-    height: int = size(1)
-    width: int = size(1)
+    height: int = size(1, MAX_SIDE)
+    width: int = size(1, MAX_SIDE)
     resize: str = one_of("pad", "stretch", "none")
     pad_value: float = number(-1e6, 1e6)
     low: float = number(-1e6, 1e6)
@@ -139,7 +141,7 @@ class Normalisation:
     file: str
     state: str = one_of(*_MODES)
     action: str = one_of(*_MODES)
-    eps: float = number(0.0, 1.0)
+    eps: float = number(0.0, 1e-3)
 
 
 @dataclass(frozen=True)
@@ -149,7 +151,7 @@ class Flow:
     A time becomes [sine, cosine] at geometrically spaced periods from `min_period` to `max_period`.
     """
 
-    steps: int = size(1)
+    steps: int = size(1, 1000)
     t_start: float = number(-10.0, 10.0)
     dt: float = number(-10.0, 10.0)
     min_period: float = number(1e-9, 1e9)
@@ -162,7 +164,7 @@ class Rtc:
 
     enabled: bool = one_of(True, False)
     schedule: str = one_of("LINEAR", "EXP", "ONES", "ZEROS")
-    execution_horizon: int = size(1)
+    execution_horizon: int = size(1, 1 << 20)
     max_guidance_weight: float = number(0.0, 1e6)
     window: str = one_of("horizon", "paper")
     padding: str = one_of("last", "zero")
@@ -239,8 +241,8 @@ class FileEntry:
 class Tolerance:
     """How far a program may be from its golden vectors, relative to max(1, largest value)."""
 
-    same_machine: float = number(0.0, 1.0)
-    across_machines: float = number(0.0, 1.0)
+    same_machine: float = number(0.0, 1e-2)
+    across_machines: float = number(0.0, 0.5)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from omni_ros.bundles.bundle import Bundle
 from omni_ros.bundles.contents import read_statistics
+from omni_ros.bundles.errors import MemoryShortage
 from omni_ros.bundles.manifest import read_manifest
 from omni_ros.bundles.memory import check_memory
 from omni_ros.bundles.trial import try_programs
@@ -36,7 +37,10 @@ def open_bundle(
     """
     root = Path(folder)
     manifest = read_manifest(root)
-    check_memory(manifest, programs=programs, reserve=reserve)
+    try:
+        check_memory(manifest, programs=programs, reserve=reserve)
+    except MemoryShortage as error:
+        raise MemoryShortage(f"{root}: {error}") from None
     verify_files(root, manifest)
     bundle = Bundle(root, manifest)
     for feature in ("state", "action"):

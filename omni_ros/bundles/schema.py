@@ -16,6 +16,8 @@ T = TypeVar("T")
 
 #: Sizes in bytes stay below this: more than any robot has, and safe to add up.
 LARGEST = 1 << 48
+#: Characters of one text.
+MAX_TEXT = 4096
 
 
 def number(low: float, high: float) -> Any:
@@ -54,6 +56,8 @@ def from_data(kind: type[T], data: Any, where: str = "") -> T:
     if origin is dict:
         _expect(isinstance(data, dict), data, "a mapping", where)
         item = get_args(kind)[1]
+        for key in data:
+            _check_text(key, f"{where}: the key")
         entries = {key: from_data(item, x, _join(where, key)) for key, x in data.items()}
         return entries  # type: ignore[return-value]
     return _scalar(kind, data, where)
@@ -116,7 +120,17 @@ def _scalar(kind: Any, data: Any, where: str) -> Any:
         return value
     names = {str: "text", int: "an integer", bool: "true or false", type(None): "null"}
     _expect(type(data) is kind, data, names.get(kind, str(kind)), where)
+    if kind is str:
+        _check_text(data, where)
     return data
+
+
+def _check_text(text: str, where: str) -> None:
+    """Refuse what would not be one line of a message or a table."""
+    if not text.isprintable():
+        raise BundleError(f"{where} is {short(text)}, which holds characters not to be printed")
+    if len(text) > MAX_TEXT:
+        raise BundleError(f"{where} has {len(text)} characters, expected up to {MAX_TEXT}")
 
 
 def _check_field(metadata: Any, value: Any, where: str) -> None:

@@ -57,7 +57,7 @@ def small_manifest(files: dict[str, layout.FileEntry]) -> layout.Manifest:
     return layout.Manifest(
         family="smolvla",
         name="small",
-        dimensions=layout.Dimensions(4, 2, 2, 8, 8, 10, 4, 4, 2, 1, 1, 8, 8, 4),
+        dimensions=layout.Dimensions(4, 2, 2, 8, 8, 10, 7, 4, 2, 1, 1, 8, 8, 4),
         cameras=(layout.Camera("front", "observation.images.front", 64, 64),),
         empty_cameras=0,
         rename_map={"observation.images.cam": "observation.images.front"},

@@ -81,6 +81,31 @@ def test_another_format_is_refused_with_both_numbers(text, number):
         ("vision_encoder: golden/vision_encoder.npz, ", "", "golden has fusion_backbone"),
         ("backbone_sha256: null", "backbone_sha256: [1]", "provenance.backbone_sha256 is [1]"),
         ("created: ", "created: 2026-11-29 #", "expected text"),
+        ("created: ", "created: soon #", "created is 'soon', expected a date and time"),
+        ("name: small", "name: \"\\e[2J\"", "which holds characters not to be printed"),
+        ("name: small", "name: " + "x" * 5000, "name has 5000 characters, expected up to 4096"),
+        ("unit: rad", "unit: parsec", "shoulder has the unit 'parsec', expected one of rad"),
+        ("state: observation.state, action: action",
+         "state: action, action: observation.state", "expected observation.state and action"),
+        ("state: observation.state, action: action", "state: a, action: a", "has 'a' for both"),
+        ("max_action: 8", "max_action: 1", "dimensions.action is 2, max_action 1"),
+        ("max_state: 8", "max_state: 1", "dimensions.state is 2, max_state 1"),
+        ("action_steps: 4", "action_steps: 5", "action_steps is 5 of a chunk of 4"),
+        ("prefix: 7", "prefix: 8", "dimensions.prefix is 8; 1 slots of 4 tokens"),
+        ("language_tokens: 2", "language_tokens: 3", "max_length is 2, dimensions.language_tok"),
+        ("slots: 1", "slots: 2", "there are 1 cameras and 0 empty ones, prefix.slots is 2"),
+        ("empty_cameras: 0", "empty_cameras: 1", "1 empty ones, prefix.slots is 1"),
+        ("height: 64", "height: 1099511627776", "height is 1099511627776, expected 1 to 65536"),
+        ("pad_value: -1.0", "pad_value: 5.0", "pad_value is 5.0, beyond -1.0 to 1.0"),
+        ("low: -1.0", "low: 5.0", "image.low is 5.0, high 1.0"),
+        ("steps: 10, t_start", "steps: 9, t_start", "flow.steps is 9, dimensions.steps 10"),
+        ("dt: -0.1", "dt: -0.05", "by -0.05 in 10 steps, expected to 0"),
+        ("min_period: 0.004", "min_period: 5.0", "min_period is 5.0, max_period 4.0"),
+        ("pad_token: 0", "pad_token: 2", "pad_token is 2, embeddings.rows 2"),
+        ("eps: 1.0e-08", "eps: 0.5", "eps is 0.5, expected 0.0 to 0.001"),
+        ("same_machine: 1.0e-06", "same_machine: 1.0", "same_machine is 1.0, expected 0.0 to"),
+        ("tokenizer: {file: tokenizer.json", "tokenizer: {file: statistics.json",
+         "the file 'statistics.json' is named for two things"),
     ],
 )
 def test_a_wrong_value_is_refused_with_its_place(text, old, new, words):
@@ -148,3 +173,34 @@ def test_memory_counts_a_tensor_that_is_handed_on_once(pristine):
     # x [8, 32], y [8, 4]; x [4, 16], keys, values [4, 8]; x, y [4, 8]
     assert memory.inputs_outputs == 4 * (256 + 32 + 64 + 32 + 32 + 32 + 32)
     assert memory.total == memory.constants + memory.workspaces + memory.inputs_outputs
+
+
+@pytest.mark.parametrize(("name", "shape"), [
+    ("noisy", (5, 8)), ("velocity", (4, 9)), ("pixels", (3, 64, 65)), ("language", (3, 8)),
+    ("time", (1, 9)), ("valid", (8,)), ("keys_0", (1, 8, 8)), ("image_3", (4, 9)),
+])
+def test_a_tensor_that_the_other_sizes_contradict_is_refused(pristine, name, shape):
+    manifest = read_manifest(pristine)
+    entry = manifest.programs["vision_encoder"]
+    changed = dataclasses.replace(entry, inputs=(layout.Tensor(name, "float32", shape),))
+    programs = {**manifest.programs, "vision_encoder": changed}
+    with pytest.raises(BundleError) as caught:
+        check(dataclasses.replace(
+            manifest, programs=programs, memory=layout.Memory.of(programs)
+        ), "bundle.yaml")
+    assert f"{name} is {list(shape)}, by dimensions, image and embeddings it has to be" in str(
+        caught.value
+    )
+
+
+def test_a_program_more_than_the_family_has_is_refused(pristine):
+    manifest = read_manifest(pristine)
+    extra = dataclasses.replace(manifest.programs["action_head"], file="extra.pte")
+    programs = {**manifest.programs, "extra": extra}
+    files = {**manifest.files, "extra.pte": layout.FileEntry("0" * 64, 0),
+             "golden/extra.npz": layout.FileEntry("0" * 64, 0)}
+    with pytest.raises(BundleError, match="programs are .*extra, expected action_head, fusion_b"):
+        check(dataclasses.replace(
+            manifest, programs=programs, memory=layout.Memory.of(programs), files=files,
+            golden={**manifest.golden, "extra": "golden/extra.npz"},
+        ), "bundle.yaml")
