@@ -40,7 +40,9 @@ def facts(training: Training) -> dict:
         "minutes": round(state.seconds / 60, 2), "steps": state.step, "seed": options.seed,
         "frames": {"expert": options.frames, "policy": state.own_filled},
         "batch": {"frames": options.batch, "instructions": options.instructions,
-                  "draws": options.draws},
+                  "draws": options.draws, "late_share": options.late_share,
+                  "late_frames": options.late_batch,
+                  "late_instructions": options.late_instructions},
         "rate": options.rate,
         "parameters": sum(p.numel() for p in training.model.parameters())
         + training.tokens.numel(),
@@ -75,7 +77,9 @@ def text(found: dict) -> str:
         f"- Frames: {frames['expert']:,} of the expert, {frames['policy']:,} of the policy's own "
         "ways, labelled by the expert",
         f"- A step: {batch['frames']} frames x {batch['instructions']} instructions x "
-        f"{batch['draws']} draws of noise; highest rate {found['rate']:g}", "",
+        f"{batch['draws']} draws of noise, from {batch['late_share']:.0%} on "
+        f"{batch['late_frames']} x {batch['late_instructions']} x {batch['draws']}; highest rate "
+        f"{found['rate']:g}", "",
         "Closed loop during training (averaged weights, seeds never trained on, 8 of 16 rows "
         "played, chunks one row late):", "",
         "| min | step | " + " | ".join(f"{s} | wrong" for s in SKILLS) + " |",
