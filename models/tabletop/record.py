@@ -46,7 +46,8 @@ def facts(training: Training) -> dict:
         "rate": options.rate,
         "parameters": sum(p.numel() for p in training.model.parameters())
         + training.tokens.numel(),
-        "curve": state.curve,
+        # JSON knows no NaN: seconds of no success are null.
+        "curve": [{k: None if v != v else v for k, v in point.items()} for point in state.curve],
     }
 
 
@@ -60,7 +61,7 @@ def write_record(folder: Path, training: Training) -> None:
         with (folder / "curve.csv").open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, names)
             writer.writeheader()
-            writer.writerows({k: round(v, 5) for k, v in point.items()} for point in curve)
+            writer.writerows({k: v if v is None else round(v, 5) for k, v in point.items()} for point in curve)
         draw_curve(folder / "curve.png", curve)
     (folder / "training_record.md").write_text(text(found), encoding="utf-8")
 
