@@ -9,6 +9,7 @@ from typing import Mapping, Sequence
 
 import numpy as np
 from rclpy.node import Node
+from std_msgs.msg import Header
 
 from omni_ros.msg import StageHandoff, TensorHandle
 from omni_ros.nodes._stage_wait import TimedSubscription, Waiter
@@ -56,14 +57,21 @@ class HandoffWriter:
             self._ring = TensorRing.create(what, slots=slots, slot_bytes=size)
         self._node, self._link = node, link
         self._writer = TensorWriter(self._ring, specs)
+        self._make = self._handle  # handles are kept by who makes them
         self._publisher = None
         self._message = StageHandoff()  # written anew each time: publishing copies it
+        self._header = Header()  # one for all handles
         if link is None:
             self._publisher = node.create_publisher(StageHandoff, topic, COMMAND_QOS)
 
     @property
     def ring_bytes(self) -> int:
         return self._ring.slots * self._ring.slot_bytes
+
+    @property
+    def has_reader(self) -> bool:
+        """Whether anybody would get what is handed over now."""
+        return self._link is not None or self._publisher.get_subscription_count() > 0
 
     def begin(self) -> Mapping[str, np.ndarray]:
         """Return the tensors of the next slot, to compute into."""
@@ -80,9 +88,11 @@ class HandoffWriter:
         :param names: of the tensors that were written. :param done_ns: wall clock, when they were.
         """
         self._writer.commit()
-        handles = self._writer.handles(TensorHandle, names, inline=inline)
+        if self._link is not None:
+            self._header = Header()  # the reader keeps what it was given
+        self._header.stamp = message.header.stamp
+        handles = self._writer.handles(self._make, names, inline=inline)
         for handle in handles:
-            handle.header.stamp = message.header.stamp
             handle.observation_seq = message.observation_seq
         message.tensors = handles
         message.handed_over = time_message(done_ns)
@@ -90,6 +100,9 @@ class HandoffWriter:
             self._publisher.publish(message)
         else:
             self._link.put(message)
+
+    def _handle(self) -> TensorHandle:
+        return TensorHandle(header=self._header)
 
     def close(self) -> None:
         if self._publisher is not None:

@@ -155,7 +155,7 @@ class StageNode(LifecycleNode):
         self.placement_texts += [str(answer) for answer in asked]
         if share.threads != get_threads():
             set_threads(share.threads)
-        self.opened = open_stage(folder, self.stage)
+        self.opened = open_stage(folder, self.stage, together=bool(self._links))
         manifest = self.opened.bundle.manifest
         self.fit = fit_robot(manifest, self.robot, self.policy.cameras)
         self.life_ns = chunk_life_ns(self.policy, manifest.dimensions.chunk)
@@ -290,8 +290,10 @@ class StageNode(LifecycleNode):
             self.gate.hear(self.instruction)
 
     def drop(self, reason: str, message: StageHandoff, error: Exception | None = None) -> None:
+        """Count an observation as dropped; what was wrong with it is said on the status."""
         self.tally.dropped(reason, message.observation_seq, to_ns(message.header.stamp))
         if error is not None:
+            self.tally.set_state(State.WAITING, f"dropped, {reason}: {error}")
             self.get_logger().warning(
                 f"observation {message.observation_seq} dropped, {reason}: {error}",
                 throttle_duration_sec=5.0)

@@ -112,6 +112,9 @@ class VisionEncoderNode(StageNode):
             self.tally.set_state(State.WAITING, f"{' and '.join(asleep)} not active: what is handed "
                                  "on would be lost")
             self.waiter.wait(news, SLEEP_S)
+        elif not self._outbox.has_reader:
+            self.tally.set_state(State.WAITING, f"nobody reads image_tokens: no {self.following} yet")
+            self.waiter.wait(news, SLEEP_S)
         elif not self._pace.ready(now_ns):
             due_s = (self._pace.next_ns - now_ns) * 1e-9
             self.waiter.wait(news, min(due_s, SLEEP_S) if due_s > 0.0 else SLEEP_S)

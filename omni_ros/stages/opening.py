@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from omni_ros.bundles import Bundle, memory_left, open_bundle
+from omni_ros.bundles import Bundle, memory_left, open_bundle, try_programs
 from omni_ros.bundles.manifest import MANIFEST
 from omni_ros.bundles.memory import memory_of
 
@@ -27,13 +27,22 @@ class Opened:
     have: int | None
 
 
-def open_stage(folder: str | Path, program: str) -> Opened:
+#: Manifests whose programs this process has all tried.
+_tried: set[str] = set()
+
+
+def open_stage(folder: str | Path, program: str, *, together: bool = False) -> Opened:
     """Verify a bundle and return it, if its program `program` fits into memory.
 
+    :param together: the other stages run in this process too: the first one to come tries all
+        programs at once, so that the process is up sooner.
     :raises BundleError: the bundle is at fault. :raises MemoryShortage: with need and have in MB.
     """
     root, have = Path(folder), memory_left()
-    bundle = open_bundle(root, programs=(program,))
+    bundle = open_bundle(root, programs=(program,), trial=not together)
     # The manifest's own hash, its last line; it was checked when the manifest was read.
     sha256 = (root / MANIFEST).read_text().rsplit("manifest_sha256: ", 1)[1].strip()
+    if together and sha256 not in _tried:
+        try_programs(bundle)
+        _tried.add(sha256)
     return Opened(bundle, sha256, memory_of(bundle.manifest, (program,)).total, have)
