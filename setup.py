@@ -60,6 +60,7 @@ setup(
     package_data={
         "omni_ros.config": ["*.yaml", "robots/*.yaml", "openpi/*.yaml"],
         "omni_ros.native": ["*.cpp", "*.h", "CMakeLists.txt"],
+        "omni_ros.models.tabletop": ["checkpoint/*", "checkpoint/vlm/*", "record/*"],
     },
     entry_points={"console_scripts": ["omni = omni_ros.cli.main:main"]},
     zip_safe=False,
