@@ -88,6 +88,7 @@ class VisionEncoderNode(StageNode):
         self._source = self.get_parameter("source").value
         self._seq, self._pipeline, self._last_ns = 0, time.time_ns(), 0
         self._current = self.instruction
+        self._connected = False
         self._simulated = self.get_parameter("use_sim_time").value
         self._intake.reset()
         self._pace.reset()
@@ -112,8 +113,9 @@ class VisionEncoderNode(StageNode):
             self.tally.set_state(State.WAITING, f"{' and '.join(asleep)} not active: what is handed "
                                  "on would be lost")
             self.waiter.wait(news, SLEEP_S)
-        elif not self._outbox.has_reader:
-            self.tally.set_state(State.WAITING, f"nobody reads image_tokens: no {self.following} yet")
+        elif not self._is_connected():
+            self.tally.set_state(State.WAITING, f"nobody reads image_tokens ({self.following}), or "
+                                 "gives action_chunk (action_head): they have not been seen yet")
             self.waiter.wait(news, SLEEP_S)
         elif not self._pace.ready(now_ns):
             due_s = (self._pace.next_ns - now_ns) * 1e-9
@@ -121,6 +123,12 @@ class VisionEncoderNode(StageNode):
         elif not self._observe(now_ns):
             self.waiter.wait((self.sentences, *(
                 camera.current() for camera in self._cameras.values())), SLEEP_S)
+
+    def _is_connected(self) -> bool:
+        """Whether the first observation would get through, and its chunk back to here."""
+        if not self._connected:
+            self._connected = self._outbox.has_reader and self.count_publishers("action_chunk") > 0
+        return self._connected
 
     def _follow_clock(self, now_ns: int) -> None:
         """A clock that goes back (a bag in a loop) makes all that is known a thing of the future."""

@@ -109,8 +109,8 @@ class MyVisionEncoder(Node):
         self.pace.lost(now_ns)  # an observation whose chunk never came does not block for ever
         if not self.instruction or not self.pace.ready(now_ns):
             return
-        if not self.tokens.get_subscription_count():  # handed over to nobody, it would be lost
-            return
+        if not (self.tokens.get_subscription_count() and self.count_publishers("action_chunk")):
+            return  # the first observation, or its chunk, would be lost
         found = self.intake.pick(now_ns, time.monotonic_ns())
         if not isinstance(found, Assembled):
             if found.loud:

@@ -19,7 +19,7 @@ EXAMPLE = Path(__file__).parents[3] / "docs" / "examples" / "my_vision_encoder.p
 def policy(tools, policy_tools, policy_robot, bundle, ros_domain, tmp_path_factory):
     """The graph, whose own encoder has ended; the example runs instead."""
     # A loaded machine may take its time: what counts here is which chunk comes, not when.
-    robot = policy_robot(guidance="none", image_timeout_s=60.0, joints_timeout_s=60.0, life_s=600.0)
+    robot = policy_robot(guidance="none", image_timeout_s=60.0, joints_timeout_s=60.0, life_s=5.0)
     graph = tools.Graph(tmp_path_factory.mktemp("own_stage"))
     try:
         policy = policy_tools.Policy(graph, tools, "separate", robot=robot, bundle=str(bundle))
