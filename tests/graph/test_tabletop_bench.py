@@ -46,7 +46,7 @@ def test_the_expert_does_what_the_sentence_says_and_every_episode_is_written_dow
     (expert,) = found["sources"]
     counts = expert["skills"]["touch"]["verdict"]
     assert counts["tries"] == 2 and counts["success"] >= 1 and counts["wrong"] == 0
-    assert [row["seed"] for row in found["runs"][0]["episodes"]] == [300_000, 300_001]
+    assert [row["seed"] for row in found["runs"][0]["episodes"]] == [400_000, 400_001]
     assert expert["to_command"]["p50"] > 0.0 and expert["chunk_rate_hz"] > 0.5
     assert found["horizon"] == 8 and found["trouble"] is None and found["provenance"]["cpu"]
 
