@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from omni_ros.cli.processes import find_descendant, stop_tree
+from omni_ros.cli.tabletop_trials import FIRST_SEED
 
 pytest.importorskip("mujoco")
 
@@ -46,14 +47,14 @@ def test_the_expert_does_what_the_sentence_says_and_every_episode_is_written_dow
     (expert,) = found["sources"]
     counts = expert["skills"]["touch"]["verdict"]
     assert counts["tries"] == 2 and counts["success"] >= 1 and counts["wrong"] == 0
-    assert [row["seed"] for row in found["runs"][0]["episodes"]] == [400_000, 400_001]
+    assert [row["seed"] for row in found["runs"][0]["episodes"]] == [FIRST_SEED, FIRST_SEED + 1]
     assert expert["to_command"]["p50"] > 0.0 and expert["chunk_rate_hz"] > 0.5
     assert found["horizon"] == 8 and found["trouble"] is None and found["provenance"]["cpu"]
 
 
 def test_a_node_that_dies_ends_the_bench_which_names_it_and_shows_what_was_measured(bench, tools):
     process, said = bench("--episodes", "500", "--horizon", "8")
-    tools.eventually(lambda: "300001" in said.read_text(), "the second episode", PATIENCE_S)
+    tools.eventually(lambda: str(FIRST_SEED + 1) in said.read_text(), "the second episode", PATIENCE_S)
     os.kill(find_descendant(process.pid, "action_player"), signal.SIGKILL)
     assert process.wait(PATIENCE_S) == 1
     text = said.read_text()
