@@ -129,11 +129,15 @@ def decode(msg: Any) -> np.ndarray:
     """
     cv2 = require("cv2", "to decode compressed camera images (or subscribe to image_raw)")
     data = _flat(msg.data)
-    picture = cv2.imdecode(data, cv2.IMREAD_COLOR) if data.size else None
+    fault, picture = "", None
+    try:
+        picture = cv2.imdecode(data, cv2.IMREAD_COLOR) if data.size else None
+    except cv2.error as error:  # for example of more pixels than OpenCV takes
+        fault = f" ({' '.join(str(error).split())[:200]})"
     if picture is None:
         raise ImageError(
-            f"compressed image of format {str(msg.format)!r} with {data.size} bytes could not be "
-            "decoded; expected a whole JPEG or PNG file"
+            f"compressed image of format {str(msg.format)[:40]!r} with {data.size} bytes could not "
+            f"be decoded{fault}; expected a whole JPEG or PNG file"
         )
     return picture[:, :, ::-1]
 

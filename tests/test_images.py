@@ -209,3 +209,14 @@ def test_a_large_yuv_picture_is_the_same_as_its_rows_one_by_one(size):
     whole = read(data)
     for row in (0, height // 2, height - 1):
         assert np.array_equal(whole[row], read(data[row:row + 1])[0])
+
+
+def test_what_the_decoder_itself_refuses_is_an_image_error_too(monkeypatch):
+    cv2 = pytest.importorskip("cv2")
+
+    def refuse(*_):
+        raise cv2.error("CV_IO_MAX_IMAGE_PIXELS")
+
+    monkeypatch.setattr(cv2, "imdecode", refuse)
+    with pytest.raises(images.ImageError, match="CV_IO_MAX_IMAGE_PIXELS"):
+        images.decode(SimpleNamespace(format="png", data=b"something"))

@@ -19,6 +19,10 @@ Velocity = Callable[[np.ndarray, int, float], np.ndarray]
 Guide = Callable[[np.ndarray, np.ndarray, float], np.ndarray]
 
 
+class Stopped(Exception):
+    """The actions were not wanted any more, and are not finished."""
+
+
 def step_times(steps: int) -> np.ndarray:
     """Return the times of the steps, f32 [steps]: 1, 1 - 1/steps, ... 1/steps.
 
@@ -69,8 +73,8 @@ class FlowSampler:
         """Network calls per chunk."""
         return len(self.times)
 
-    def __call__(self, noise: np.ndarray, velocity: Velocity, *, guide: Guide | None = None
-                 ) -> np.ndarray:
+    def __call__(self, noise: np.ndarray, velocity: Velocity, *, guide: Guide | None = None,
+                 stop: Callable[[], bool] | None = None) -> np.ndarray:
         """Integrate from `noise` and return the actions, f32 [chunk, width].
 
         The result is this object's buffer: the next call overwrites it. `noise` is left as it is.
@@ -78,13 +82,16 @@ class FlowSampler:
         :param noise: f32 [chunk, width].
         :param velocity: the network; called once a step with the current x, which it must not keep.
         :param guide: changes a velocity before it is used (real-time chunking).
-        :raises ValueError: a shape differs.
+        :param stop: asked before each step whether to give up.
+        :raises ValueError: a shape differs. :raises Stopped: `stop` said so.
         """
         x, change = self._x, self._change
         _check_shape("noise", noise, x.shape)
         np.copyto(x, noise)
         scale = np.float32(self.dt)
         for step in range(len(self.times)):
+            if stop is not None and stop():
+                raise Stopped(f"stopped before step {step + 1} of {len(self.times)}")
             t = float(self.times[step])
             v = velocity(x, step, t)
             _check_shape("velocity", v, x.shape)

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,34 @@ def read_picture(message: Any) -> np.ndarray:
     if hasattr(message, "encoding"):
         return images.to_rgb(message)
     return images.decode(message)
+
+
+def look_at(messages: Mapping[str, Any], *, blind_std: float,
+            check: Callable[..., None] | None = None) -> dict[str, np.ndarray]:
+    """Return the pictures of an observation, uint8 [height, width, 3] RGB by camera.
+
+    :param messages: by camera. :param blind_std: see :func:`is_covered`.
+    :param check: called with a picture and `camera=`; raises ValueError if it cannot be used.
+    :raises omni_ros.images.ImageError: any of them shows nothing, or cannot be read or used,
+        whatever it holds; with the camera's name.
+    """
+    pictures = {}
+    for camera, message in messages.items():
+        try:
+            pictures[camera] = read_picture(message)
+            if check is not None:
+                check(pictures[camera], camera="")
+        except (ValueError, MemoryError) as error:
+            raise images.ImageError(
+                f"a picture cannot be read: camera {camera}: {str(error) or 'no memory for it'}"
+            ) from error
+    covered = [camera for camera, rgb in pictures.items() if is_covered(rgb, blind_std)]
+    if covered:
+        raise images.ImageError(
+            f"camera {', '.join(covered)} shows nothing (grey values spread by less than "
+            f"{blind_std:g}): is it covered, or dark?"
+        )
+    return pictures
 
 
 def grey_spread(rgb: np.ndarray) -> float:

@@ -10,7 +10,7 @@ next one reads it, which may be the slots of a ring in shared memory, another on
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 
@@ -256,13 +256,14 @@ class ActionHead:
             self._rope.pick(action_positions(valid, self._chunk), self._cos, self._sin)
 
     @in_turn
-    def denoise(self, noise: np.ndarray, *, guide: Guide | None = None) -> np.ndarray:
+    def denoise(self, noise: np.ndarray, *, guide: Guide | None = None,
+                stop: Callable[[], bool] | None = None) -> np.ndarray:
         """Return normalised actions f32 [chunk, padded action]; the next call overwrites them.
 
-        :param noise: f32 [chunk, padded action]. :param guide: see `flow.FlowSampler`.
-        :raises ValueError: wrong shape.
+        :param noise: f32 [chunk, padded action]. :param guide, stop: see `flow.FlowSampler`.
+        :raises ValueError: wrong shape. :raises flow.Stopped: `stop` said so.
         """
-        return self._sampler(noise, self._step, guide=guide)
+        return self._sampler(noise, self._step, guide=guide, stop=stop)
 
     def decode(self, actions: np.ndarray) -> np.ndarray:
         """Return actions in the policy's units, a new f32 [chunk, action], of padded ones.

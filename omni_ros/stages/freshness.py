@@ -17,8 +17,9 @@ class Freshness:
     was computed, not how long a picture lay there. It is never waited when nothing is played.
     """
 
-    def __init__(self, patience_ns: int = PATIENCE_NS) -> None:
-        self._patience_ns = patience_ns
+    def __init__(self, patience_ns: int = PATIENCE_NS, *, oldest_ns: int | None = None) -> None:
+        """:param oldest_ns: age at which what was held back is of no use any more."""
+        self._patience_ns, self._oldest_ns = patience_ns, oldest_ns
         self._held: Any = None
 
     def reset(self) -> None:
@@ -33,6 +34,9 @@ class Freshness:
         """
         if found is not None:
             self._held = found
+        elif self._held is not None and self._oldest_ns is not None and (
+                now_ns - self._held.stamp_ns > self._oldest_ns):
+            self._held = None  # nobody asked for a while: the stages after this one were asleep
         if self._held is None:
             return None
         waited_ns = now_ns - due_ns

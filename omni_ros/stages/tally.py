@@ -13,6 +13,8 @@ import numpy as np
 
 #: Observations that percentiles and rates are taken over.
 WINDOW = 128
+#: Stages that are timed; names come from messages too, and must not fill the memory.
+MOST_TIMED = 24
 
 
 class State(IntEnum):
@@ -79,6 +81,8 @@ class Tally:
             self._seq, self._stamp_ns = seq, stamp_ns
             self._moments.append(mono_ns)
             for name, seconds in timings.items():
+                if name not in self._timings and len(self._timings) >= MOST_TIMED:
+                    continue
                 self._timings.setdefault(name, deque(maxlen=WINDOW)).append(seconds)
             if latency_s is not None:
                 self._latencies.append(latency_s)

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from omni_ros.policy.flow import FlowSampler, step_times, time_embedding
+from omni_ros.policy.flow import FlowSampler, Stopped, step_times, time_embedding
 
 DATA = Path(__file__).parents[1] / "data"
 SMOLVLA_SETS = sorted(DATA.glob("oracles/smolvla_*"))
@@ -130,3 +130,16 @@ def test_an_impossible_embedding_is_refused(wrong):
 def test_no_steps_are_refused():
     with pytest.raises(ValueError, match="steps is 0"):
         step_times(0)
+
+
+def test_it_gives_up_between_two_steps_when_it_is_told_to():
+    steps = []
+
+    def velocity(x, step, t):
+        steps.append(step)
+        return x
+
+    with pytest.raises(Stopped, match="before step 4 of 10"):
+        FlowSampler(steps=10, chunk=2, width=3)(
+            np.ones((2, 3), np.float32), velocity, stop=lambda: len(steps) == 3)
+    assert steps == [0, 1, 2]

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from omni_ros import images
-from omni_ros.policy.pictures import grey_spread, is_covered, read_picture
+from omni_ros.policy.images import check_image
+from omni_ros.policy.pictures import grey_spread, is_covered, look_at, read_picture
 
 
 def scene(height=48, width=64):
@@ -78,3 +79,51 @@ def test_the_spread_is_that_of_the_grey_values():
     halves = np.zeros((64, 64, 3), np.uint8)
     halves[:, 32:] = 100
     assert grey_spread(halves) == pytest.approx(50, abs=0.1)
+
+
+def raw(picture):
+    message = Message()
+    images.fill(message, picture)
+    return message
+
+
+def only_512(picture, *, camera):
+    check_image(picture, out_height=512, out_width=512)
+
+
+@pytest.mark.parametrize("size", [(1, 600), (600, 1)])
+def test_a_picture_too_narrow_to_be_scaled_is_refused_with_its_camera(size):
+    with pytest.raises(images.ImageError, match="camera wrist: .*too narrow"):
+        look_at({"front": raw(scene()), "wrist": raw(scene(*size))}, blind_std=2.0, check=only_512)
+
+
+@pytest.mark.parametrize("message", [
+    Message(width=2, height=2, step=6, encoding="magic", is_bigendian=0, data=bytes(12)),
+    Message(width=2**32 - 1, height=2**32 - 1, step=2**32 - 1, encoding="mono8", is_bigendian=0,
+            data=b""),
+    Message(width=4, height=4, step=0, encoding="rgb8", is_bigendian=0, data=bytes(48)),
+])
+def test_whatever_is_wrong_with_a_picture_is_said_with_its_camera(message):
+    with pytest.raises(images.ImageError, match="cannot be read: camera front: "):
+        look_at({"front": message}, blind_std=2.0, check=only_512)
+
+
+def test_one_that_no_memory_can_hold_is_refused_too(monkeypatch):
+    def no_memory(message):
+        raise MemoryError
+
+    monkeypatch.setattr(images, "to_rgb", no_memory)
+    with pytest.raises(images.ImageError, match="no memory"):
+        look_at({"front": raw(scene())}, blind_std=2.0)
+
+
+def test_covered_cameras_are_named():
+    lid = raw(np.zeros((48, 64, 3), np.uint8))
+    with pytest.raises(images.ImageError, match="camera front, wrist shows nothing"):
+        look_at({"front": lid, "wrist": lid}, blind_std=2.0)
+
+
+def test_what_is_good_is_returned_by_camera():
+    got = look_at({"front": raw(scene()), "wrist": raw(scene(20, 30))}, blind_std=2.0,
+                  check=only_512)
+    assert (got["front"] == scene()).all() and (got["wrist"] == scene(20, 30)).all()

@@ -48,3 +48,15 @@ def test_what_was_taken_or_forgotten_does_not_come_again():
 def test_a_clock_that_went_back_does_not_wait():
     found = seen(100)
     assert Freshness().choose(found, due_ns=500 * MS, now_ns=101 * MS) is found
+
+
+def test_what_was_held_back_for_too_long_is_not_used():
+    fresh = Freshness(oldest_ns=500 * MS)
+    assert fresh.choose(seen(480), due_ns=500 * MS, now_ns=501 * MS) is None
+    assert fresh.choose(None, due_ns=500 * MS, now_ns=981 * MS) is None
+    assert fresh.choose(None, due_ns=500 * MS, now_ns=900 * MS) is None
+
+
+def test_the_intake_judges_the_age_of_what_it_has_just_found():
+    found = seen(1)
+    assert Freshness(oldest_ns=500 * MS).choose(found, due_ns=0, now_ns=900 * MS) is found
