@@ -201,7 +201,7 @@ def run_block(
         with TabletopGraph(watching(check_alive, log)) as graph:
             if arguments.control == "blank":
                 BlankCameras(graph.node)
-            graph.wait_until_up(START_PATIENCE_S)
+            graph.wait_until_up(START_PATIENCE_S, policy=source != EXPERT)
             expert = ExpertSource(graph, load_robot(robot), horizon) if source == EXPERT else None
             before = graph.reset_lateness()
             results: list[Any] = []

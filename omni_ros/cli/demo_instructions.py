@@ -117,7 +117,7 @@ def follow_steps(
     with TabletopGraph(check_alive) as graph:
         say("starting the world, the policy and the player "
             f"(ROS_DOMAIN_ID={os.environ.get('ROS_DOMAIN_ID') or 0}) ...")
-        graph.wait_until_up(START_PATIENCE_S)
+        graph.wait_until_up(START_PATIENCE_S, policy=arguments.policy != "expert")
         recorder = DemoRecorder(graph, robot)
         expert = None
         if arguments.policy == "expert":

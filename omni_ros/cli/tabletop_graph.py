@@ -103,9 +103,10 @@ class TabletopGraph(PlayerProbe):
 
     # -- an episode --------------------------------------------------------------------------
 
-    def wait_until_up(self, timeout: float) -> None:
-        """Wait until every node is active and the player holds the arm.
+    def wait_until_up(self, timeout: float, *, policy: bool) -> None:
+        """Wait until every node is active and this one is connected to those it speaks to.
 
+        :param policy: there are policy nodes, which have to hear the sentence.
         :raises RuntimeError: not within `timeout` seconds; the message says what is missing.
         :raises UsageError: the player is TRIPPED, which no waiting ends.
         """
@@ -115,9 +116,17 @@ class TabletopGraph(PlayerProbe):
             self.spin(0.1)
             if self._status is not None and self._status.state == PlayerStatus.STATE_TRIPPED:
                 raise UsageError(latched_trip(self._status, self._topic))
-            if self._all_active and self._status is not None:
+            # On a machine that is late, a sentence said before the two ends know each other is late
+            # by seconds.
+            heard = not policy or self._instruction.get_subscription_count() > 0
+            if self._all_active and self._status is not None and heard:
                 return
-        raise RuntimeError(f"the graph was not up within {timeout:g} s; {self.complaint()}")
+        missing = "not all nodes are active"
+        if self._all_active:
+            missing = "no status of the player came" if self._status is None else (
+                "nobody listens to the topic instruction")
+        raise RuntimeError(
+            f"the graph was not up within {timeout:g} s: {missing}; {self.complaint()}")
 
     def begin(self, seed: int) -> None:
         """End the last episode and start that of a seed; the arm holds, and no sentence stands."""
