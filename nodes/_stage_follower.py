@@ -11,8 +11,11 @@ from omni_ros.msg import StageHandoff, StageTiming
 from omni_ros.nodes._stage_node import StageNode
 from omni_ros.nodes._support import duration_message, to_ns
 from omni_ros.programs import ProgramError
+from omni_ros.stages import Instruction
+from omni_ros.stages.gate import check_content
 from omni_ros.stages.tally import State
-from omni_ros.tensors import HandleError, OpenTensors, RingError, SlotOverwritten
+from omni_ros.stages.transport import hand_off_seconds
+from omni_ros.tensors import HandleError, OpenTensors, RingError, SlotOverwritten, TensorError
 
 #: A stage without work looks around this often, seconds.
 IDLE_S = 0.25
@@ -38,6 +41,24 @@ class FollowerNode(StageNode):
     def begin(self) -> None:
         self._heard_ns = time.monotonic_ns()
 
+    def treat(self, message: StageHandoff) -> None:
+        """Work on a hand-off that was received.
+
+        :raises ValueError, ArithmeticError: what it holds cannot be worked on.
+        """
+        raise NotImplementedError
+
+    def work(self) -> None:
+        message = self.receive()
+        if message is None:
+            return
+        try:
+            self.treat(message)
+        except (ProgramError, TensorError):
+            raise  # of our own program or ring: a stage that cannot work must not seem to
+        except (ValueError, ArithmeticError) as error:
+            self.drop("malformed", message, error)
+
     def receive(self) -> StageHandoff | None:
         """Return the newest hand-off if it is to be worked on; else wait a moment."""
         self.listen()
@@ -46,13 +67,18 @@ class FollowerNode(StageNode):
             self.tally.dropped("replaced", number=replaced)
         if message is None:
             self._say_waiting()
-            self.waiter.wait((self.sentences, *self.inbox.subscriptions), IDLE_S)
+            self.waiter.wait((*self.sentences, *self.inbox.subscriptions), IDLE_S)
             return None
         self._heard_ns = time.monotonic_ns()
         self.tally.started()
+        try:
+            check_content(message)
+        except ValueError as error:
+            self.drop("malformed", message, error)
+            return None
         reason = self.gate.admit(
             bundle=message.bundle, pipeline=message.pipeline, seq=message.observation_seq,
-            instruction=message.instruction_seq, stamp_ns=to_ns(message.header.stamp),
+            instruction=sentence_of(message), stamp_ns=to_ns(message.header.stamp),
             now_ns=self.now_ns())
         if reason is not None:
             self.drop(reason, message)
@@ -82,7 +108,7 @@ class FollowerNode(StageNode):
         return None
 
     def use(self, message: StageHandoff, bind: Callable[[], None]) -> bool:
-        """Bind tensors; whether they are what the program takes."""
+        """Bind tensors; whether they are what the program takes. Only then it is the newest seen."""
         try:
             if self.inbox.is_new_source(message):
                 self.release()  # what was bound belongs to a ring that may be gone
@@ -90,13 +116,15 @@ class FollowerNode(StageNode):
         except (ProgramError, ValueError, KeyError) as error:
             self.drop("malformed", message, error)
             return False
+        self.gate.accept(pipeline=message.pipeline, seq=message.observation_seq,
+                         instruction=sentence_of(message), now_ns=self.now_ns())
         return True
 
     def still_wanted(self, message: StageHandoff, opened: OpenTensors) -> bool:
         """After the work: whether its result is to be handed on; else it is counted as dropped."""
         self.listen()
         reason = self.gate.still_wanted(
-            instruction=message.instruction_seq, stamp_ns=to_ns(message.header.stamp),
+            instruction=sentence_of(message), stamp_ns=to_ns(message.header.stamp),
             now_ns=self.now_ns())
         if self.stopping:
             reason = "stopped"
@@ -117,9 +145,14 @@ def timing(stage: str, seconds: float) -> StageTiming:
     return StageTiming(stage=stage, duration=duration_message(round(max(0.0, seconds) * 1e9)))
 
 
+def sentence_of(message: StageHandoff) -> Instruction:
+    """The sentence that a hand-off was begun for."""
+    return Instruction(message.instruction.strip(), message.instruction_seq)
+
+
 def hand_off_s(message: StageHandoff) -> float:
-    """Seconds since a message was handed over, by the machines' wall clocks."""
-    return (time.time_ns() - to_ns(message.handed_over)) * 1e-9
+    """Seconds since a message was handed over, by the machines' wall clocks; 0 if they cannot tell."""
+    return hand_off_seconds(time.time_ns(), to_ns(message.handed_over))
 
 
 def seconds_by_stage(timings) -> dict[str, float]:

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import Mapping, Sequence
 
 import numpy as np
@@ -14,6 +15,7 @@ from std_msgs.msg import Header
 from omni_ros.msg import StageHandoff, TensorHandle
 from omni_ros.nodes._stage_wait import TimedSubscription, Waiter
 from omni_ros.nodes._support import COMMAND_QOS, time_message, wait_until_heard
+from omni_ros.stages.transport import Reach
 from omni_ros.tensors import RingCache, TensorRing, TensorWriter, open_tensors
 
 
@@ -114,12 +116,9 @@ class HandoffWriter:
 class HandoffReader:
     """The newest hand-off of the stage before."""
 
-    #: Hand-offs in a row whose ring could not be reached before the bytes are asked for inline.
-    PATIENCE = 2
-
     def __init__(self, node: Node, topic: str, waiter: Waiter, link: LocalLink | None) -> None:
         self._rings = RingCache()
-        self._link, self._unreachable, self._source = link, 0, ""
+        self._link, self._reach, self._source = link, Reach(), ""
         self.subscriptions: tuple[TimedSubscription, ...] = ()
         if link is None:
             self.subscriptions = (TimedSubscription(node, StageHandoff, topic, COMMAND_QOS),)
@@ -128,8 +127,8 @@ class HandoffReader:
 
     @property
     def wants_inline(self) -> bool:
-        """Whether the rings of the stage before cannot be reached from here."""
-        return self._unreachable >= self.PATIENCE
+        """Whether the rings of the stage before cannot be reached from here, as far as is known."""
+        return self._reach.wants_inline(time.monotonic_ns())
 
     def take(self) -> tuple[StageHandoff | None, int]:
         """Return the newest message, and how many older ones it replaced."""
@@ -153,11 +152,9 @@ class HandoffReader:
 
     def note_reached(self, reached: bool, message: StageHandoff) -> None:
         """Note whether a ring could be reached."""
-        if not reached:
-            self._unreachable += 1
-        elif any(tensor.transport == TensorHandle.TRANSPORT_SHARED_MEMORY
-                 for tensor in message.tensors):
-            self._unreachable = 0
+        if not reached or any(tensor.transport == TensorHandle.TRANSPORT_SHARED_MEMORY
+                              for tensor in message.tensors):
+            self._reach.note(reached, time.monotonic_ns())
 
     def close(self) -> None:
         for subscription in self.subscriptions:

@@ -19,16 +19,12 @@ from omni_ros.nodes._stage_parameters import TRANSPORTS, declare_parameters, sha
 from omni_ros.nodes._stage_status import StageStatus
 from omni_ros.nodes._stage_thread import StageThread
 from omni_ros.nodes._stage_wait import TimedSubscription, Waiter, deeper
-from omni_ros.nodes._support import (
-    LATCHED_QOS,
-    load_robot_parameter,
-    pid_scope,
-    to_ns,
-)
+from omni_ros.nodes._support import COMMAND_QOS, LATCHED_QOS, load_robot_parameter, pid_scope, to_ns
 from omni_ros.policy.pace import chunk_life_ns
 from omni_ros.programs import get_threads, set_threads
 from omni_ros.robot.policy_config import require_policy
 from omni_ros.stages import Gate, Instruction, Opened, Tally, fit_robot, open_stage
+from omni_ros.stages.gate import hear
 from omni_ros.stages.tally import State
 from omni_ros.stages.transport import Reader, hand_over_inline
 from omni_ros.telemetry.realtime import set_affinity, set_nice
@@ -37,6 +33,8 @@ from omni_ros.telemetry.realtime import set_affinity, set_nice
 END_TIMEOUT_S = 30.0
 #: Statuses of the three stages, of two incarnations each, and room.
 STATUSES_QOS = deeper(LATCHED_QOS, 8)
+#: The stages of a policy, in order; what others say of themselves is passed over.
+STAGES = ("vision_encoder", "fusion_backbone", "action_head")
 
 
 class StageNode(LifecycleNode):
@@ -69,6 +67,7 @@ class StageNode(LifecycleNode):
         self._scope = pid_scope()
         self._inline_only = False
         self.instruction = Instruction()
+        self.sentence_fault, self.heard = "", False
         self.inbox: HandoffReader | None = None
         self._status = StageStatus(self)
 
@@ -137,10 +136,12 @@ class StageNode(LifecycleNode):
         self._thread = StageThread(self.stage)
         self._thread.do(partial(self._prepare, folder))
         self._others.clear()
-        self._keep(self.create_subscription(
-            PolicyStatus, "policy_status", self._on_status, STATUSES_QOS),
-            self.destroy_subscription)
-        self.sentences = self.polled(String, "instruction", LATCHED_QOS)
+        self.keep(partial(self.destroy_subscription, self.create_subscription(
+            PolicyStatus, "policy_status", self._on_status, STATUSES_QOS)))
+        # Two, so that a latched sentence is heard at once, and one from a volatile publisher at all.
+        latched = TimedSubscription(self, String, "instruction", LATCHED_QOS)
+        self._teardown.append(latched.destroy)
+        self.sentences = (latched, self.polled(String, "instruction", COMMAND_QOS))
         self.connect()
         manifest = self.opened.bundle.manifest
         self.get_logger().info(
@@ -171,7 +172,7 @@ class StageNode(LifecycleNode):
         self._status.look(now=True)
 
     def _begin(self) -> None:
-        self.tally.set_state(State.WAITING, "activated")
+        self.tally.set_state(State.WAITING, "active; nothing has come yet")
         if self.inbox is not None:
             self.inbox.take()  # from before: nothing to act on
         self.begin()
@@ -226,10 +227,6 @@ class StageNode(LifecycleNode):
 
     # -- connections ---------------------------------------------------------------------------
 
-    def _keep(self, entity: Any, destroy: Callable[[Any], Any]) -> Any:
-        self._teardown.append(partial(destroy, entity))
-        return entity
-
     def keep(self, destroy: Callable[[], Any]) -> None:
         """Have something undone at cleanup."""
         self._teardown.append(destroy)
@@ -258,7 +255,8 @@ class StageNode(LifecycleNode):
         return outbox
 
     def _on_status(self, message: PolicyStatus) -> None:
-        self._others[message.stage] = message
+        if message.stage in STAGES:
+            self._others[message.stage] = message
 
     def is_inactive(self, stage: str) -> bool:
         """Whether another stage has said that it is not active; one that says nothing is believed."""
@@ -284,10 +282,13 @@ class StageNode(LifecycleNode):
         return self.get_clock().now().nanoseconds
 
     def listen(self) -> None:
-        """Take the newest sentence."""
-        for message, _, sent_ns in self.sentences.take_timed():
-            self.instruction = Instruction(message.data.strip(), sent_ns)
-            self.gate.hear(self.instruction)
+        """Take the newest sentence; the same one said again changes nothing."""
+        heard = [(came_ns, sent_ns, message.data) for subscription in self.sentences
+                 for message, came_ns, sent_ns in subscription.take_timed()]
+        for _, sent_ns, text in sorted(heard):
+            said, now, fault = hear(self.instruction, text, sent_ns)
+            if self.gate.hear(said):
+                self.instruction, self.sentence_fault, self.heard = now, fault, True
 
     def drop(self, reason: str, message: StageHandoff, error: Exception | None = None) -> None:
         """Count an observation as dropped; what was wrong with it is said on the status."""

@@ -26,6 +26,8 @@ STATUS_PERIOD_S = 1.0
 LOG_AFTER_S = 1.0
 #: Characters that tell one reason from another; numbers come later in a text.
 FEW = 24
+#: Stamps from here on, of messages that are not in order, fit into no stamp.
+LATEST_NS = 2**31 * 1_000_000_000
 
 LEVELS = {State.WAITING: DiagnosticStatus.WARN, State.ERROR: DiagnosticStatus.ERROR}
 
@@ -105,7 +107,8 @@ class StageStatus:
         message = PolicyStatus(
             sequence=self._sequence, stage=node.stage, state=int(numbers.state), text=numbers.text,
             pid=os.getpid(), pid_scope=self._scope, observation_seq=numbers.observation_seq,
-            observation_stamp=time_message(numbers.observation_stamp_ns),
+            observation_stamp=time_message(
+                numbers.observation_stamp_ns if numbers.observation_stamp_ns < LATEST_NS else 0),
             observations_started=numbers.started, observations_handed_on=numbers.handed_on,
             dropped_reasons=list(numbers.dropped), dropped=array("Q", numbers.dropped.values()),
             timing_names=list(numbers.timings),

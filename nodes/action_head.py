@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
@@ -14,7 +15,7 @@ from omni_ros.msg import ActionChunk, Heartbeat, PolicyStatus, StageHandoff
 from omni_ros.nodes._polled import PolledSubscription
 from omni_ros.nodes._runtime import run
 from omni_ros.nodes._stage_follower import FollowerNode, hand_off_s, seconds_by_stage, timing
-from omni_ros.nodes._stage_node import STATUSES_QOS
+from omni_ros.nodes._stage_node import STAGES, STATUSES_QOS
 from omni_ros.nodes._support import (
     CHUNK_QOS,
     COMMAND_QOS,
@@ -23,6 +24,7 @@ from omni_ros.nodes._support import (
     pid_scope,
     to_ns,
 )
+from omni_ros.policy.flow import Stopped
 from omni_ros.policy.latency import LatencyEstimator
 from omni_ros.policy.leftover import Leftover
 from omni_ros.policy.noise import fill_noise
@@ -90,7 +92,8 @@ class ActionHeadNode(FollowerNode):
         deadline = time.monotonic() + HEARING_S
         while len(before) < 2 and time.monotonic() < deadline:
             for status in statuses.take():
-                if status.bundle == self.opened.sha256 and status.stage != self.stage:
+                if (status.bundle == self.opened.sha256 and status.stage in STAGES[:2]
+                        and math.isfinite(status.warm_up_s)):
                     before[status.stage] = status.warm_up_s
             time.sleep(0.01)
         statuses.destroy()
@@ -127,10 +130,7 @@ class ActionHeadNode(FollowerNode):
 
     # -- the stage's thread --------------------------------------------------------------------
 
-    def work(self) -> None:
-        message = self.receive()
-        if message is None:
-            return
+    def treat(self, message: StageHandoff) -> None:
         began = time.perf_counter()
         waited_s = hand_off_s(message)
         opened = self.open(message)
@@ -144,7 +144,12 @@ class ActionHeadNode(FollowerNode):
             self._guide.begin(rest, delay=self._delay)
             self._uncovered = self._guide.uncovered
         ready = time.perf_counter()
-        padded = self._head.denoise(self._noise, guide=self._guide)
+        try:
+            padded = self._head.denoise(
+                self._noise, guide=self._guide, stop=self._thread.stopping.is_set)
+        except Stopped:
+            self.drop("stopped", message)
+            return
         done = time.perf_counter()
         if not self.still_wanted(message, opened):
             return

@@ -44,10 +44,7 @@ class FusionBackboneNode(FollowerNode):
     def release(self) -> None:
         self._backbone.release()
 
-    def work(self) -> None:
-        message = self.receive()
-        if message is None:
-            return
+    def treat(self, message: StageHandoff) -> None:
         began = time.perf_counter()
         waited_s = hand_off_s(message)
         opened = self.open(message)

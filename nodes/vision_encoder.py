@@ -19,7 +19,7 @@ from omni_ros.msg import ActionChunk, PolicyStatus, StageHandoff
 from omni_ros.nodes._runtime import run
 from omni_ros.nodes._stage_camera import CameraInput
 from omni_ros.nodes._stage_follower import timing
-from omni_ros.nodes._stage_node import StageNode
+from omni_ros.nodes._stage_node import STAGES, StageNode
 from omni_ros.nodes._support import (
     CHUNK_QOS,
     JOINT_STATES_QOS,
@@ -29,16 +29,20 @@ from omni_ros.nodes._support import (
 )
 from omni_ros.policy.intake import NOTHING_NEW, Assembled, ObservationIntake, Waiting
 from omni_ros.policy.pace import Pace
-from omni_ros.policy.pictures import is_covered, read_picture
+from omni_ros.policy.pictures import look_at
 from omni_ros.policy.smolvla_stages import VisionEncoder
 from omni_ros.programs import TensorSpec
+from omni_ros.requirements import require
 from omni_ros.stages import Freshness, Instruction
+from omni_ros.stages.gate import newest, read_sentence
 from omni_ros.stages.tally import State
 
 #: Longest sleep while the next observation is not due, or has no pictures yet, seconds.
 SLEEP_S = 0.05
 #: The stages that an observation goes through afterwards.
-LATER = ("fusion_backbone", "action_head")
+LATER = STAGES[1:]
+#: How long they are waited for to say what they have heard, seconds.
+HEARSAY_S = 1.0
 
 
 class VisionEncoderNode(StageNode):
@@ -66,6 +70,8 @@ class VisionEncoderNode(StageNode):
     def connect(self) -> None:
         robot = self.robot
         compressed = self.get_parameter("compressed").value
+        if compressed:
+            require("cv2", "to decode compressed camera images (compressed: true)")
         kind, suffix = (CompressedImage, "/compressed") if compressed else (Image, "")
         self._cameras = {
             name: self.listen_to(CameraInput(self, kind, robot.cameras[camera] + suffix))
@@ -74,12 +80,14 @@ class VisionEncoderNode(StageNode):
         self._chunks = self.polled(ActionChunk, "action_chunk", CHUNK_QOS)
         self._intake = ObservationIntake(list(self._cameras), list(robot.joint_names), self.policy)
         self._pace = Pace(self.policy, self.opened.bundle.manifest.dimensions.chunk)
-        self._fresh = Freshness()
+        self._fresh = Freshness(oldest_ns=round(self.policy.image_timeout_s * 1e9))
         self._outbox = self.make_outbox("image_tokens", [
             TensorSpec(f"image_{slot}", self._encoder.shape, "float32")
             for slot in range(len(self._cameras))])
-        text = self.get_parameter("instruction").value.strip()
+        text = read_sentence(self.get_parameter("instruction").value)
         self.instruction = Instruction(text, time.time_ns())
+        # In one process with the others there is nobody who could know more.
+        self._ask, self.heard = bool(text) and not self._links, False
 
     def begin(self) -> None:
         for subscription in (self._joints, self._chunks, *self._cameras.values()):
@@ -89,6 +97,7 @@ class VisionEncoderNode(StageNode):
         self._seq, self._pipeline, self._last_ns = 0, time.time_ns(), 0
         self._current = self.instruction
         self._connected = False
+        self._ask_until = time.monotonic() + HEARSAY_S
         self._simulated = self.get_parameter("use_sim_time").value
         self._intake.reset()
         self._pace.reset()
@@ -101,10 +110,13 @@ class VisionEncoderNode(StageNode):
         now_ns = self.now_ns()
         self._follow_clock(now_ns)
         self._follow(now_ns)
-        news = (self.sentences, self._chunks)
+        news = (*self.sentences, self._chunks)
         if not self.instruction.text:
-            self.tally.set_state(State.WAITING, "no instruction yet: publish one on the topic "
-                                 "instruction (std_msgs/String)")
+            self.tally.set_state(
+                State.WAITING, self.sentence_fault or "no instruction yet: publish one on the topic "
+                "instruction (std_msgs/String)")
+            self.waiter.wait(news, SLEEP_S)
+        elif self._ask and not self.heard and not self._ask_around():
             self.waiter.wait(news, SLEEP_S)
         elif now_ns <= 0:
             self.tally.set_state(State.WAITING, "no clock: use_sim_time is set and no /clock came")
@@ -121,8 +133,24 @@ class VisionEncoderNode(StageNode):
             due_s = (self._pace.next_ns - now_ns) * 1e-9
             self.waiter.wait(news, min(due_s, SLEEP_S) if due_s > 0.0 else SLEEP_S)
         elif not self._observe(now_ns):
-            self.waiter.wait((self.sentences, *(
+            self.waiter.wait((*self.sentences, *(
                 camera.current() for camera in self._cameras.values())), SLEEP_S)
+
+    def _ask_around(self) -> bool:
+        """Whether it is known what to do: nothing was said since the launch, or what was.
+
+        Started anew, this process has the parameter; the stages after it may have heard another
+        sentence since, from somebody who is gone.
+        """
+        known = {stage: self._others.get(stage) for stage in LATER}
+        said = newest(Instruction(status.instruction, status.instruction_seq)
+                      for status in known.values() if status is not None)
+        if said is not None:
+            self.instruction, self._ask = said, False
+            self.gate.hear(said)
+        elif all(known.values()) or time.monotonic() > self._ask_until:
+            self._ask = False
+        return not self._ask and said is None
 
     def _is_connected(self) -> bool:
         """Whether the first observation would get through, and its chunk back to here."""
@@ -169,16 +197,13 @@ class VisionEncoderNode(StageNode):
             self.get_logger().warning(notice, throttle_duration_sec=5.0)
         began_ns = time.monotonic_ns()
         try:
-            pictures = {name: read_picture(picked.images[name]) for name in self._cameras}
+            if picked.stamp_ns < 0:
+                raise ImageError(f"pictures are stamped {picked.stamp_ns * 1e-9:g} s: expected no "
+                                 "time before 0")
+            pictures = look_at({name: picked.images[name] for name in self._cameras},
+                               blind_std=self.policy.blind_std, check=self._encoder.check)
         except ImageError as error:
-            self.tally.set_state(State.WAITING, f"a picture cannot be read: {error}")
-            return False
-        covered = [name for name, picture in pictures.items()
-                   if is_covered(picture, self.policy.blind_std)]
-        if covered:
-            self.tally.set_state(
-                State.WAITING, f"camera {', '.join(covered)} shows nothing (grey values spread by "
-                f"less than {self.policy.blind_std:g}): is it covered, or dark?")
+            self.tally.set_state(State.WAITING, str(error))
             return False
         self._encode(picked, pictures, now_ns, mono_ns, began_ns)
         return True
@@ -202,6 +227,8 @@ class VisionEncoderNode(StageNode):
         message = self._outbox.message()
         arrays, run_s = self._outbox.begin(), 0.0
         for slot, (name, picture) in enumerate(pictures.items()):
+            if self.stopping:
+                break  # what there is will not be handed over
             self._encoder.prepare(picture, camera=name)
             run_s += self._encoder.run(arrays[f"image_{slot}"])
         waited_s = (mono_ns - picked.received_ns) * 1e-9
@@ -224,7 +251,8 @@ class VisionEncoderNode(StageNode):
         stamp_ns = to_ns(message.header.stamp)
         self.listen()
         reason = "stopped" if self.stopping else self.gate.still_wanted(
-            instruction=message.instruction_seq, stamp_ns=stamp_ns, now_ns=self.now_ns())
+            instruction=Instruction(message.instruction, message.instruction_seq),
+            stamp_ns=stamp_ns, now_ns=self.now_ns())
         if reason is not None:
             self.drop(reason, message)
             self._pace.dropped(stamp_ns)

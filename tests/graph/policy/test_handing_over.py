@@ -8,9 +8,11 @@ import time
 
 import numpy as np
 import pytest
+from builtin_interfaces.msg import Time
+from std_msgs.msg import String
 
-from omni_ros.msg import StageHandoff, TensorHandle
-from omni_ros.nodes._support import COMMAND_QOS, time_message
+from omni_ros.msg import StageHandoff, StageTiming, TensorHandle
+from omni_ros.nodes._support import COMMAND_QOS, LATCHED_QOS, time_message
 from omni_ros.tensors import RingCache, TensorRing, TensorWriter, open_tensors
 
 SENTENCE = "touch the red block"
@@ -61,7 +63,7 @@ def backbone(tools, policy_tools, policy_robot, bundle, ros_domain, reference, t
         graph.statuses = graph.record(PolicyStatus, "policy_status", STATUSES_QOS)
         graph.prefixes = graph.record(StageHandoff, "prefix", COMMAND_QOS)
         graph.start("fusion_backbone", robot=policy_robot(guidance="none"), bundle=str(bundle),
-                    threads=1, cpus="0")
+                    threads=1, cpus=policy_tools.all_cpus)
         graph.bring_up("fusion_backbone")
         graph.encoder = Encoder(graph, reference, pipeline=1)
         graph.eventually = tools.eventually
@@ -139,12 +141,19 @@ def test_a_slot_that_was_overwritten_before_it_was_read_is_not_used(backbone):
 def test_a_slot_that_is_overwritten_at_any_moment_is_noticed(backbone, reference):
     """By force: slots are taken again while the backbone may be reading them."""
     encoder, answers = backbone.encoder, RingCache()
-    rng, sent = np.random.default_rng(0), {}
+    rng, sent, read = np.random.default_rng(0), {}, 0
+
+    def overwritten() -> int:
+        status = backbone.statuses.last
+        return dict(zip(status.dropped_reasons, status.dropped)).get("overwritten", 0)
+
+    before = overwritten()
     for seed in range(100, 160):
         message = encoder.message(seed)
         sent[message.observation_seq] = seed
         encoder.send(message)
-        time.sleep(float(rng.uniform(0.0, 0.004)))
+        # Now and then long enough for the work to be done, on a busy machine too.
+        time.sleep(float(rng.uniform(0.0, 0.004) if seed % 8 else 0.25))
         for array in encoder.writer.begin().values():
             array.fill(np.nan)
         for array in encoder.writer.begin().values():
@@ -157,6 +166,9 @@ def test_a_slot_that_is_overwritten_at_any_moment_is_noticed(backbone, reference
             opened = open_tensors(answer.tensors, answers).arrays
             for name, values in prefix_of(reference, tokens).items():
                 np.testing.assert_array_equal(opened[name], values, err_msg=name)
+            read += 1
+    assert read > 0, "none came through whole: nothing was compared"
+    backbone.eventually(lambda: overwritten() > before, "none was overwritten: nothing was noticed")
 
 
 def test_a_stage_of_another_bundle_is_not_listened_to(backbone):
@@ -182,6 +194,44 @@ def test_what_is_left_of_an_earlier_pipeline_is_dropped(backbone):
     backbone.encoder.pipeline += 1
     passed(backbone, backbone.encoder.message(seed=10))
     dropped(backbone, late, "past pipeline")
+
+
+def test_a_malformed_hand_off_of_another_encoder_blocks_nothing(backbone):
+    encoder = backbone.encoder
+    passed(backbone, encoder.message(seed=16))
+    foreign = encoder.message(seed=17)
+    foreign.pipeline, foreign.instruction_seq, foreign.instruction = 99, 99, "something else"
+    foreign.observation_seq, foreign.tensors = 2**63, []
+    dropped(backbone, foreign, "malformed")
+    passed(backbone, encoder.message(seed=18))
+
+
+@pytest.mark.parametrize("field, value", [
+    ("stamp", Time(sec=-1)), ("stamp", Time(sec=2**31 - 1, nanosec=2**32 - 1)),
+    ("instruction", "x" * 20_000), ("timings", [StageTiming(stage="x" * 200)]),
+    ("timings", [StageTiming(stage="x")] * 200)])
+def test_what_cannot_be_is_dropped_and_the_stage_lives(backbone, field, value):
+    message = backbone.encoder.message(seed=19)
+    setattr(message.header if field == "stamp" else message, field, value)
+    dropped(backbone, message, "malformed")
+    passed(backbone, backbone.encoder.message(seed=20))
+
+
+@pytest.mark.parametrize("handed_over", [Time(), Time(sec=-2**31)])
+def test_a_time_of_handing_over_that_cannot_be_counts_as_none(backbone, handed_over):
+    answer = passed(backbone, backbone.encoder.message(seed=21, handed_over=handed_over))
+    hop = next(timing for timing in answer.timings if timing.stage == "hand_off")
+    assert 0 <= hop.duration.sec < 60
+
+
+def test_a_sentence_that_is_said_again_and_again_drops_nothing(backbone):
+    """As `ros2 topic pub` does, once a second, without --once."""
+    sentences = backbone.publisher(String, "instruction", LATCHED_QOS)
+    for seed in range(30, 36):
+        sentences.publish(String(data=SENTENCE))
+        passed(backbone, backbone.encoder.message(seed))
+    status = backbone.statuses.last
+    assert "past instruction" not in status.dropped_reasons
 
 
 def test_a_ring_that_is_gone_is_not_used_and_then_asked_for_inline(backbone):
