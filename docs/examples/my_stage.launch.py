@@ -8,11 +8,12 @@ The player and the world come from vla.launch.py, with `policy:=none`; the two s
 started here, and brought up by a manager of their own.
 """
 
+import json
 import os
 import sys
 from pathlib import Path
 
-from launch import LaunchDescription
+from launch import LaunchDescription, Substitution
 from launch.actions import DeclareLaunchArgument, ExecuteProcess, IncludeLaunchDescription
 from launch.substitutions import LaunchConfiguration, PathJoinSubstitution
 from launch_ros.actions import Node
@@ -22,6 +23,17 @@ ENCODER = Path(__file__).with_name("my_vision_encoder.py")
 OURS = ["fusion_backbone", "action_head"]
 ARGUMENTS = {"robot": "tabletop", "bundle": "tabletop", "instruction": "", "world": "true",
              "dry_run": "false"}
+
+
+class Quoted(Substitution):
+    """`NAME:="VALUE"` as YAML reads it back, whatever apostrophes a sentence has."""
+
+    def __init__(self, name, value):
+        super().__init__()
+        self.name, self.value = name, value
+
+    def perform(self, context):
+        return f"{self.name}:={json.dumps(self.value.perform(context), ensure_ascii=False)}"
 
 
 def generate_launch_description():
@@ -42,6 +54,6 @@ def generate_launch_description():
         ExecuteProcess(cmd=[
             sys.executable, "-P", str(ENCODER), "--ros-args",
             "-p", ["robot:=", value["robot"]], "-p", ["bundle:=", value["bundle"]],
-            "-p", ["instruction:='", value["instruction"], "'"],
+            "-p", Quoted("instruction", value["instruction"]),
         ], respawn=True, respawn_delay=1.0, output="screen"),
     ])

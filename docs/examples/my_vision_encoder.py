@@ -23,10 +23,11 @@ from sensor_msgs.msg import Image, JointState
 from std_msgs.msg import String
 
 from omni_ros.bundles.named import bundle_folder
+from omni_ros.images import ImageError
 from omni_ros.msg import ActionChunk, PolicyStatus, StageHandoff, StageTiming, TensorHandle
 from omni_ros.policy.intake import Assembled, ObservationIntake
 from omni_ros.policy.pace import Pace
-from omni_ros.policy.pictures import is_covered, read_picture
+from omni_ros.policy.pictures import look_at
 from omni_ros.policy.smolvla_stages import VisionEncoder
 from omni_ros.programs import TensorSpec
 from omni_ros.robot import load_robot
@@ -93,8 +94,9 @@ class MyVisionEncoder(Node):
 
     def on_instruction(self, message, info):
         # The number has to be the same in all stages, and the message has none: its time of sending.
-        self.instruction, self.instruction_seq = message.data.strip(), info["source_timestamp"]
-        self.pace.reset()  # the next observation is due at once
+        if message.data.strip() != self.instruction:  # said again, it is no other one
+            self.instruction, self.instruction_seq = message.data.strip(), info["source_timestamp"]
+            self.pace.reset()  # the next observation is due at once
 
     def on_status(self, message):
         if message.stage == "fusion_backbone":
@@ -116,11 +118,11 @@ class MyVisionEncoder(Node):
             if found.loud:
                 self.get_logger().warning(found.text, throttle_duration_sec=5.0)
             return
-        pictures = {name: read_picture(found.images[name]) for name in self.fit.cameras}
-        covered = [name for name, picture in pictures.items()
-                   if is_covered(picture, self.policy.blind_std)]
-        if covered:  # no chunk, so the arm comes to rest
-            self.get_logger().warning(f"{', '.join(covered)} covered?", throttle_duration_sec=5.0)
+        try:
+            pictures = look_at({name: found.images[name] for name in self.fit.cameras},
+                               blind_std=self.policy.blind_std, check=self.engine.check)
+        except ImageError as error:  # covered, or not to be read: no chunk, so the arm comes to rest
+            self.get_logger().warning(str(error), throttle_duration_sec=5.0)
             return
         self.pace.started(found.stamp_ns, now_ns)
         began_ns, arrays = time.monotonic_ns(), self.writer.begin()

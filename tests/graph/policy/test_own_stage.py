@@ -67,10 +67,10 @@ def test_the_tokens_of_a_neighbour_lie_in_shared_memory(policy):
 def test_of_a_covered_camera_nothing_is_handed_over(policy, policy_tools):
     policy.senses.covered = {"front"}
     try:
-        policy.eventually(lambda: "camera1 covered?" in policy.example.output, "a warning")
+        policy.eventually(lambda: "camera1 shows nothing" in policy.example.output, "a warning")
         known = len(policy.handed_over)
-        warnings = policy.example.output.count("covered?")
-        policy.eventually(lambda: policy.example.output.count("covered?") > warnings, "another one")
+        warnings = policy.example.output.count("shows nothing")
+        policy.eventually(lambda: policy.example.output.count("shows nothing") > warnings, "another one")
         assert len(policy.handed_over) == known
     finally:
         policy.senses.usual()
