@@ -12,6 +12,7 @@ from types import SimpleNamespace as Message
 import numpy as np
 import pytest
 
+from omni_ros.policy.flow import Stopped
 from omni_ros.policy.observation import Observation
 from omni_ros.policy.smolvla import SmolVLAPolicy
 from omni_ros.policy.smolvla_stages import ActionHead, FusionBackbone, VisionEncoder
@@ -160,4 +161,15 @@ def test_a_missing_tensor_is_named(pipeline, bind):
 def test_the_head_needs_no_arrays_of_another_stage(policy):
     head = ActionHead(policy.bundle)
     assert np.isfinite(head.denoise(np.ones(head.shape, np.float32))).all()
+    head.program.close()
+
+
+def test_the_head_stops_between_two_steps_and_can_begin_again(policy):
+    head = ActionHead(policy.bundle)
+    drawn = np.ones(head.shape, np.float32)
+    whole = head.denoise(drawn).copy()
+    asked = []
+    with pytest.raises(Stopped, match="before step 2 of"):
+        head.denoise(drawn, stop=lambda: asked.append(1) or len(asked) == 2)
+    np.testing.assert_array_equal(head.denoise(drawn, stop=lambda: False), whole)
     head.program.close()
