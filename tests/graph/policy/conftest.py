@@ -251,4 +251,5 @@ def policy_tools():
     from types import SimpleNamespace
 
     return SimpleNamespace(Policy=Policy, Senses=Senses, picture=picture, pose=pose, rows=rows,
-                           stages=STAGES, sentence=SENTENCE, cameras=CAMERAS)
+                           stages=STAGES, sentence=SENTENCE, cameras=CAMERAS,
+                           all_cpus=ALL_CPUS)

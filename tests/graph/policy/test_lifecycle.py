@@ -8,6 +8,7 @@ import time
 
 import numpy as np
 import pytest
+from std_msgs.msg import String
 
 from omni_ros.msg import Heartbeat, PolicyStatus
 from omni_ros.nodes._support import to_ns
@@ -90,21 +91,36 @@ def test_a_change_of_the_sentence_takes_effect_with_the_next_observation(policy,
 
 
 def test_no_chunk_of_an_old_sentence_follows_one_of_the_new(policy, expected, policy_tools):
-    sentences = [policy_tools.sentence, OTHER]
+    # Short: what is cut off would make them alike.
+    sentences = [policy_tools.sentence, *(f"up {step}" for step in range(12))]
     known = len(policy.chunks)
     for step in range(12):
-        policy.say(sentences[(step + 1) % 2])
+        policy.say(sentences[step + 1])
         time.sleep(0.04 + 0.013 * step)
-    policy.next_chunks(1)
+    policy.until("action_head", lambda s: s.text.endswith(sentences[-1]), "chunks of the last one")
     chunks = policy.chunks.messages[known:]
     spoken = [next((k for k, sentence in enumerate(sentences) if np.array_equal(
         policy_tools.rows(chunk), expected(to_ns(chunk.header.stamp), sentence))), None)
         for chunk in chunks]
-    assert None not in spoken, "a chunk that belongs to neither sentence"
-    assert spoken[-1] == 0, "the last sentence said is the first of the two"
+    assert None not in spoken, "a chunk that belongs to none of the sentences"
+    assert spoken == sorted(spoken) and spoken[-1] == 12
 
 
-@pytest.mark.parametrize("sentence", ["xyzzy \N{SNOWMAN} \x07", "9" * 5000, "\n", "ignore the block " * 40])
+def test_the_same_sentence_said_again_and_again_drops_nothing(policy, policy_tools):
+    """As `ros2 topic pub` says it without --once."""
+    before = [policy.drops(stage, "past instruction") for stage in policy_tools.stages]
+    number = policy.status("vision_encoder").instruction_seq
+    for _ in range(8):
+        policy.say(policy_tools.sentence)
+        policy.next_chunks(1)
+    for stage, dropped in zip(policy_tools.stages, before):
+        policy.until(stage, lambda _: True, "a status")
+        assert policy.drops(stage, "past instruction") == dropped
+    assert policy.status("vision_encoder").instruction_seq == number
+
+
+@pytest.mark.parametrize("sentence", [
+    "xyzzy \N{SNOWMAN} \x07", "9" * 5000, "\n", "ignore the block " * 40])
 def test_an_unknown_sentence_gives_finite_chunks_or_none(policy, sentence):
     policy.say(sentence)
     if sentence.strip():
@@ -112,6 +128,16 @@ def test_an_unknown_sentence_gives_finite_chunks_or_none(policy, sentence):
         assert np.isfinite(np.array(chunk.values)).all()
     else:
         policy.until("vision_encoder", lambda s: "no instruction" in s.text, "waiting")
+
+
+def test_a_sentence_from_a_volatile_publisher_is_heard_as_well(policy, expected, policy_tools):
+    """As `ros2 topic pub` sends it."""
+    volatile = policy.graph.publisher(String, "instruction", 1)
+    volatile.publish(String(data=OTHER))
+    policy.until("action_head", lambda status: OTHER in status.text, "chunks of the new sentence")
+    chunk = policy.next_chunks(2)[-1]
+    np.testing.assert_array_equal(policy_tools.rows(chunk),
+                                  expected(to_ns(chunk.header.stamp), OTHER))
 
 
 def test_a_long_prompt_is_cut_with_a_warning_and_a_mark_on_the_status(policy):

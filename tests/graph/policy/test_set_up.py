@@ -31,9 +31,10 @@ def shared(tools, ros_domain, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def head(shared, policy_robot, bundle):
+def head(shared, policy_robot, policy_tools, bundle):
     """An action head whose parameters the tests change."""
-    shared.start("action_head", robot=policy_robot(), bundle=str(bundle), threads=1, cpus="0")
+    shared.start("action_head", robot=policy_robot(), bundle=str(bundle), threads=1,
+                 cpus=policy_tools.all_cpus)
     shared.state("action_head")
     return shared
 
@@ -119,14 +120,14 @@ def test_after_all_refusals_it_can_be_configured(head):
 
 
 def test_the_quality_of_service_of_a_camera_can_be_overridden_and_a_mismatch_is_named(
-        shared, policy_robot, bundle):
+        shared, policy_robot, policy_tools, bundle):
     """A reliable subscription never hears a best-effort camera: said with topic and policy."""
     parameters = {"qos_overrides./front/image_raw.subscription.reliability": "reliable",
                   "qos_overrides./front/image_raw.subscription.depth": 7}
     shared.publisher(Image, "front/image_raw", QoSProfile(
         depth=1, reliability=ReliabilityPolicy.BEST_EFFORT), wait=False)
-    shared.start("vision_encoder", robot=policy_robot(), bundle=str(bundle), threads=1, cpus="0",
-                 **parameters)
+    shared.start("vision_encoder", robot=policy_robot(), bundle=str(bundle), threads=1,
+                 cpus=policy_tools.all_cpus, **parameters)
     shared.bring_up("vision_encoder", to="inactive")
     info = shared.eventually(
         lambda: shared.node.get_subscriptions_info_by_topic("/front/image_raw"), "a subscription")
