@@ -24,7 +24,7 @@ JOINTS_HZ = 100.0
 def main(robot_path: str, width: int, height: int, rate_hz: float) -> int:
     """Publish until the parent is gone."""
     import rclpy
-    from rclpy.qos import qos_profile_sensor_data
+    from rclpy.qos import QoSProfile, ReliabilityPolicy
     from rclpy.signals import SignalHandlerOptions
     from sensor_msgs.msg import Image, JointState
 
@@ -37,6 +37,8 @@ def main(robot_path: str, width: int, height: int, rate_hz: float) -> int:
     rclpy.init(signal_handler_options=SignalHandlerOptions.NO)
     node = rclpy.create_node("made_up_sensors")
     rng = np.random.default_rng(0)
+    # As drivers do: best effort loses most pictures that are larger than a socket's buffer.
+    drivers = QoSProfile(depth=5, reliability=ReliabilityPolicy.RELIABLE)
     cameras = []
     for topic in robot.cameras.values():
         pool = []
@@ -44,7 +46,7 @@ def main(robot_path: str, width: int, height: int, rate_hz: float) -> int:
             message = Image()
             fill(message, rng.integers(0, 256, (height, width, 3), np.uint8))
             pool.append(message)
-        cameras.append((node.create_publisher(Image, topic, qos_profile_sensor_data), pool))
+        cameras.append((node.create_publisher(Image, topic, drivers), pool))
     joints = node.create_publisher(JointState, robot.topics["joint_states"], 10)
     pose = JointState(name=list(robot.joint_names), position=[float(x) for x in robot.home],
                       velocity=[0.0] * len(robot.joint_names))
