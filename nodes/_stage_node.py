@@ -103,7 +103,8 @@ class StageNode(LifecycleNode):
             message.memory_need_bytes = self.opened.need
             message.memory_have_bytes = self.opened.have or 0
         if self.following is not None and self.opened is not None:
-            message.transport = "inline" if self.inline else "shared memory"
+            message.transport = "inline" if self.inline else (
+                "by reference" if self._links else "shared memory")
         message.wants_inline = self.inbox is not None and self.inbox.wants_inline
 
     def complaints(self) -> list[str]:

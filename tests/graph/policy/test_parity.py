@@ -46,7 +46,8 @@ def test_the_chunks_equal_those_of_the_bundle_in_one_process_bit_for_bit(answers
 
 
 def test_the_stages_say_how_they_hand_over(answers, policy):
-    wanted = "inline" if policy.transport == "inline" else "shared memory"
+    wanted = "inline" if policy.transport == "inline" else (
+        "by reference" if policy.composition == "single" else "shared memory")
     for stage in ("vision_encoder", "fusion_backbone"):
         assert policy.status(stage).transport == wanted
 
