@@ -50,8 +50,8 @@ def made_set(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
         config, cameras = {
             "three_cameras": (replace(TINY, chunk=9, steps=4, action=2, state=5), 3),
             "marks_and_odd_layers": (replace(
-                TINY, special_tokens=True, chunk=5, n_action_steps=5, steps=7, action=7, state=8, language=20,
-                text=replace(TINY.text, layers=3), self_attention=(True, False, True),
+                TINY, special_tokens=True, chunk=5, n_action_steps=5, steps=7, action=7, state=8,
+                language=20, text=replace(TINY.text, layers=3), self_attention=(True, False, True),
             ), 1),
         }[name]
         folder = tmp_path_factory.mktemp("made") / name
