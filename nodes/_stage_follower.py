@@ -19,8 +19,9 @@ from omni_ros.tensors import HandleError, OpenTensors, RingError, SlotOverwritte
 
 #: A stage without work looks around this often, seconds.
 IDLE_S = 0.25
-#: Without a hand-off for this long, a stage says that it waits, seconds.
-WAITING_AFTER_S = 1.0
+#: Without a hand-off for this long, a stage says that it waits, seconds. Longer than the time between
+#: two statuses: why the last one was dropped has been said by then.
+WAITING_AFTER_S = 1.8
 
 
 class FollowerNode(StageNode):
