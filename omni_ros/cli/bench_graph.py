@@ -115,6 +115,7 @@ def _window(arguments: argparse.Namespace, bundle: Path, robot: Path, compositio
             size: tuple[int, int], scratch: Path) -> dict[str, Any]:
     """Launch one composition, measure, end it, and see what it leaves behind."""
     from omni_ros.cli.graph_watch import ChunkWatch, graph_processes, rings
+    from omni_ros.robot import load_robot
 
     command = ["ros2", "launch", "omni_ros", "vla.launch.py", "world:=false", "policy:=bundle",
                f"bundle:={bundle.absolute()}", f"robot:={robot}", "dry_run:=true",
@@ -122,15 +123,17 @@ def _window(arguments: argparse.Namespace, bundle: Path, robot: Path, compositio
                "instruction:=pick up the red block", "respawn:=false"]
     log = scratch / f"launch_{composition}.log"
     with launched(command, log) as (process, check_alive):
-        sensors = subprocess.Popen(
-            [sys.executable, "-m", "omni_ros.cli.graph_sensors", str(robot), *map(str, size),
-             str(arguments.rate)],
+        picture = [str(side) for side in size] + [str(arguments.rate)]
+        sensors = [subprocess.Popen(
+            [sys.executable, "-m", "omni_ros.cli.graph_sensors", str(robot), name, *picture],
             env=child_environment(), cwd="/", preexec_fn=group_that_ends_with_parent())
+            for name in ("joints", *load_robot(robot).cameras)]
 
         def check() -> None:
             check_alive()
-            if sensors.poll() is not None:
-                raise RuntimeError(f"the made-up sensors ended with status {sensors.returncode}")
+            ended = [sensor.returncode for sensor in sensors if sensor.poll() is not None]
+            if ended:
+                raise RuntimeError(f"made-up sensors ended with status {ended[0]}")
 
         try:
             with ChunkWatch(check) as watch:
@@ -142,8 +145,10 @@ def _window(arguments: argparse.Namespace, bundle: Path, robot: Path, compositio
                 else:
                     window = _measure(watch, processes, arguments.seconds)
         finally:
-            sensors.terminate()
-            sensors.wait()
+            for sensor in sensors:
+                sensor.terminate()
+            for sensor in sensors:
+                sensor.wait()
     left = [path.name for path in rings(processes.values())]
     if left:
         window["faults"].append(f"left in shared memory: {', '.join(left)}")
@@ -181,6 +186,7 @@ def cost_figures(costs: list[Any], seconds: float) -> dict[str, Any]:
     return {
         "chunks": len(costs), "chunks_per_s": len(costs) / seconds,
         "graph_ms": figures([cost.graph for cost in costs]),
+        "own_ms": figures([cost.own for cost in costs]),
         "total_ms": figures([cost.total for cost in costs]),
         "to_receipt_ms": figures([cost.to_receipt for cost in costs]),
         "stages_ms": {name: figures([cost.stages.get(name, 0.0) for cost in costs])
@@ -228,13 +234,13 @@ def render(document: dict[str, Any]) -> str:
     rows = []
     for window in document["windows"]:
         cells = [f"{window[key]['p50']:.1f} / {window[key]['p99']:.1f} / {window[key]['max']:.1f}"
-                 for key in ("graph_ms", "total_ms")]
+                 for key in ("graph_ms", "own_ms", "total_ms")]
         rows.append([window["composition"], str(window["chunks"]), f"{window['chunks_per_s']:.1f}",
                      *cells])
-    header = ("composition", "chunks", "a second", "graph ms", "stamp to chunk ms")
+    header = ("composition", "chunks", "a second", "graph ms", "from receipt", "stamp to chunk ms")
     lines += [format_table(header, rows), "",
               "p50 / p99 / max. graph: from the observation's stamp to its chunk, without the "
-              "programs."]
+              "programs; from receipt: the same without the sending of the pictures."]
     for window in document["windows"]:
         stages = ", ".join(f"{name} {figures['p50']:.2f} / {figures['p99']:.2f}"
                            for name, figures in window["stages_ms"].items())

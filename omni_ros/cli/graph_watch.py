@@ -40,6 +40,11 @@ class ChunkCost:
         """Return what was spent outside of the programs."""
         return self.total - sum(self.stages.get(name, 0.0) for name in PROGRAMS)
 
+    @property
+    def own(self) -> float:
+        """Return the same from the receipt of the last picture on: without the cameras' sending."""
+        return self.graph - self.stages.get("arrival", 0.0)
+
 
 @dataclass(frozen=True)
 class Held:

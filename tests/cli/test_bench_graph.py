@@ -25,6 +25,11 @@ def test_the_graph_costs_what_is_not_a_program():
     assert chunk(0.003, 0.020).graph == pytest.approx(0.003)
 
 
+def test_what_comes_after_the_pictures_is_told_apart():
+    stages = {"arrival": 0.010, "hand_off": 0.002, "action_head": 0.020}
+    assert ChunkCost(stages, 0.032, 0.033).own == pytest.approx(0.002)
+
+
 def test_figures_are_milliseconds_over_all_chunks():
     found = bench_graph.cost_figures([chunk(0.001, 0.02)] * 99 + [chunk(0.101, 0.02)], 10.0)
     assert found["chunks_per_s"] == pytest.approx(10.0)
