@@ -5,9 +5,9 @@
     python -m omni_ros.cli.graph_sensors ROBOT.yaml CAMERA WIDTH HEIGHT RATE
     python -m omni_ros.cli.graph_sensors ROBOT.yaml joints
 
-A process each, as drivers are. Pictures of noise from a fixed pool, stamped when they are sent, which
-is at full periods of the wall clock: as of cameras on one trigger. Joint states of the home pose at
-100 Hz. Ends with its parent.
+A process each, as drivers are. Pictures of noise from a fixed pool, stamped when they are sent,
+which is at full periods of the wall clock, as of cameras on one trigger. Joint states of the home
+pose at 100 Hz. Ends with its parent.
 """
 
 from __future__ import annotations
