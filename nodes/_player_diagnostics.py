@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import Any, Sequence
+from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticStatus
 from diagnostic_updater import Updater
@@ -13,7 +13,7 @@ from rclpy.clock import Clock, ClockType
 from rclpy.node import Node
 
 from omni_ros.msg import PlayerStatus
-from omni_ros.nodes._polled import PolledSubscription
+from omni_ros.nodes._polled import Connections
 from omni_ros.player.reasons import Reason, State
 
 #: Seconds between two looks at what the tick left behind.
@@ -35,14 +35,13 @@ class PlayerDiagnostics:
         self._refused: list[int] = []
         self._realtime: list[Any] = []
         self._unlogged_realtime: list[Any] = []
-        self.subscriptions: Sequence[PolledSubscription] = ()
-        self._incompatible: set[str] = set()
+        self.connections = Connections(node)
         self.latch_fault = ""  # why a trip would not outlive this process
         self._updater = Updater(node)
         self._updater.setHardwareID(node.get_fully_qualified_name())
         for name, task in (("state", self._state_task), ("tick", self._tick_task),
                            ("chunks", self._chunks_task), ("limits", self._limits_task),
-                           ("real time", self._realtime_task), ("connections", self._connections_task)):
+                           ("real time", self._realtime_task), ("connections", self.connections.report)):
             self._updater.add(name, task)
         # By the machine's time: a simulated clock that never comes is the very thing to report.
         steady = Clock(clock_type=ClockType.STEADY_TIME)
@@ -163,18 +162,4 @@ class PlayerDiagnostics:
                     f"{len(refused)} of {len(self._realtime)} requests refused")
         for answer in self._realtime:
             out.add(answer.asked, answer.answer)
-        return out
-
-    def _connections_task(self, out):
-        found = {text for subscription in self.subscriptions
-                 for text in subscription.incompatible_publishers()}
-        for text in found - self._incompatible:
-            self._node.get_logger().error(
-                f"no messages can come on {text}; change the publisher, or this node's "
-                "qos_overrides parameters")
-        self._incompatible = found
-        if found:
-            out.summary(DiagnosticStatus.ERROR, "; ".join(sorted(found)))
-        else:
-            out.summary(DiagnosticStatus.OK, "no incompatible publisher")
         return out

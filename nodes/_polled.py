@@ -11,8 +11,9 @@ spinning.
 
 from __future__ import annotations
 
-from typing import Any, Iterator
+from typing import Any, Iterator, Sequence
 
+from diagnostic_msgs.msg import DiagnosticStatus
 from rclpy.callback_groups import CallbackGroup
 try:
     from rclpy.event_handler import SubscriptionEventCallbacks
@@ -70,6 +71,31 @@ class PolledSubscription:
 
     def destroy(self) -> None:
         self._node.destroy_subscription(self._subscription)
+
+
+class Connections:
+    """Reports publishers that some polled subscriptions can never hear; a diagnostics task."""
+
+    def __init__(self, node: Node) -> None:
+        #: Those to look at; the owner sets them.
+        self.subscriptions: Sequence[PolledSubscription] = ()
+        self._node = node
+        self._known: set[str] = set()
+
+    def report(self, out: Any) -> Any:
+        """Fill a diagnostics status; log each publisher once, when it is found."""
+        found = {text for subscription in self.subscriptions
+                 for text in subscription.incompatible_publishers()}
+        for text in found - self._known:
+            self._node.get_logger().error(
+                f"no messages can come on {text}; change the publisher, or this node's "
+                "qos_overrides parameters")
+        self._known = found
+        if found:
+            out.summary(DiagnosticStatus.ERROR, "; ".join(sorted(found)))
+        else:
+            out.summary(DiagnosticStatus.OK, "no incompatible publisher")
+        return out
 
 
 def _unused(message: Any) -> None:

@@ -210,7 +210,7 @@ class StageNode(LifecycleNode):
 
     def _free(self) -> None:
         """Undo what configure made, as far as it got."""
-        self._status.subscriptions = ()
+        self._status.connections.subscriptions = ()
         while self._teardown:
             self._teardown.pop()()
         if self._thread is not None:
@@ -239,14 +239,14 @@ class StageNode(LifecycleNode):
     def listen_to(self, subscription: Any) -> Any:
         """Have /diagnostics watch a subscription, and cleanup end it."""
         self._teardown.append(subscription.destroy)
-        self._status.subscriptions = (*self._status.subscriptions, subscription)
+        self._status.connections.subscriptions = (*self._status.connections.subscriptions, subscription)
         return subscription
 
     def make_inbox(self, topic: str) -> None:
         """Listen to the stage before."""
         self.inbox = HandoffReader(self, topic, self.waiter, self._links.get(topic))
         self.keep(self.inbox.close)
-        self._status.subscriptions = (*self._status.subscriptions, *self.inbox.subscriptions)
+        self._status.connections.subscriptions = (*self._status.connections.subscriptions, *self.inbox.subscriptions)
 
     def make_outbox(self, topic: str, specs) -> HandoffWriter:
         outbox = HandoffWriter(

@@ -4,10 +4,8 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from omni_ros.nodes._support import describe, describe_int
-from omni_ros.telemetry.hardware import Hardware, read_hardware
+from omni_ros.telemetry.hardware import this_machine
 from omni_ros.telemetry.hardware_profile import load_hardware
 from omni_ros.telemetry.placement import SEPARATE, SINGLE, Override, Share, load_overrides, place
 from omni_ros.telemetry.cpulist import parse_cpus
@@ -34,12 +32,6 @@ def declare_parameters(node) -> None:
         "YAML file with the section `placement:`, what to place otherwise; empty: none"))
     declare("hardware", "", describe(
         "recorded profile of a machine to place for, instead of this one; empty: this one"))
-
-
-@lru_cache
-def this_machine() -> Hardware:
-    """Look before the process binds itself: afterwards fewer cpus are allowed."""
-    return read_hardware()
 
 
 def share_of(node, process: str) -> tuple[Share, list[str]]:

@@ -6,14 +6,14 @@ from __future__ import annotations
 
 import os
 from array import array
-from typing import Any, Sequence
+from typing import Any
 
 from diagnostic_msgs.msg import DiagnosticStatus
 from diagnostic_updater import Updater
 from rclpy.clock import Clock, ClockType
 
 from omni_ros.msg import PolicyStatus
-from omni_ros.nodes._polled import PolledSubscription
+from omni_ros.nodes._polled import Connections
 from omni_ros.nodes._support import LATCHED_QOS, pid_scope, time_message
 from omni_ros.stages.gate import DROPS
 from omni_ros.stages.tally import Numbers, State
@@ -44,13 +44,12 @@ class StageStatus:
         self._logged: tuple[State, str] = (State.INACTIVE, "")
         self._since_ns = self._due_ns = 0
         self._dropped: dict[str, int] = {}
-        self._incompatible: set[str] = set()
-        self.subscriptions: Sequence[PolledSubscription] = ()
+        self.connections = Connections(node)
         self._publisher = node.create_publisher(PolicyStatus, "policy_status", LATCHED_QOS)
         self._updater = Updater(node)
         self._updater.setHardwareID(node.get_fully_qualified_name())
         for name, task in (("state", self._state_task), ("observations", self._observations_task),
-                           ("timing", self._timing_task), ("connections", self._connections_task),
+                           ("timing", self._timing_task), ("connections", self.connections.report),
                            ("placement", self._placement_task)):
             self._updater.add(name, task)
         # By the machine's time: a simulated clock that never comes is the very thing to report.
@@ -154,20 +153,6 @@ class StageStatus:
         out.summary(DiagnosticStatus.OK, f"{numbers.rate_hz:.1f} a second{total}")
         for name, (median, rare) in numbers.timings.items():
             out.add(f"{name} p50/p99 ms", f"{median * 1e3:.2f} / {rare * 1e3:.2f}")
-        return out
-
-    def _connections_task(self, out):
-        found = {text for subscription in self.subscriptions
-                 for text in subscription.incompatible_publishers()}
-        for text in found - self._incompatible:
-            self._node.get_logger().error(
-                f"no messages can come on {text}; change the publisher, or this node's "
-                "qos_overrides parameters")
-        self._incompatible = found
-        if found:
-            out.summary(DiagnosticStatus.ERROR, "; ".join(sorted(found)))
-        else:
-            out.summary(DiagnosticStatus.OK, "no incompatible publisher")
         return out
 
     def _placement_task(self, out):

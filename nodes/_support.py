@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 
 import rclpy.duration
@@ -88,21 +87,6 @@ def time_message(ns: int) -> Time:
 def duration_message(ns: int) -> Duration:
     """Duration message of nanoseconds; negative ones borrow from the seconds, as the IDL wants."""
     return Duration(sec=ns // 1_000_000_000, nanosec=ns % 1_000_000_000)
-
-
-def parse_cpus(text: str) -> list[int]:
-    """Cpus of a list as in "3", "2,3" or "2-3,6"; "" for none in particular.
-
-    :raises ValueError: it is written otherwise.
-    """
-    cpus: set[int] = set()
-    for word in filter(None, (part.strip() for part in text.split(","))):
-        match = re.fullmatch(r"(\d+)(?:-(\d+))?", word)
-        first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
-        if last < first:
-            raise ValueError(f"realtime_cpus is {text!r}: write cpus as '3', '2,3' or '2-3'")
-        cpus.update(range(first, last + 1))
-    return sorted(cpus)
 
 
 def pid_scope() -> str:

@@ -42,7 +42,6 @@ from omni_ros.nodes._support import (
     describe,
     describe_int,
     load_robot_parameter,
-    parse_cpus,
     to_ns,
     wait_until_heard,
 )
@@ -53,6 +52,7 @@ from omni_ros.player.player import Player
 from omni_ros.player.reasons import Reason, State
 from omni_ros.player.warm_up import warm_up
 from omni_ros.robot import Robot
+from omni_ros.telemetry.cpulist import parse_cpus
 from omni_ros.telemetry.lateness import Lateness
 from omni_ros.telemetry.realtime import freeze_gc, lock_memory, set_affinity, set_fifo
 
@@ -115,7 +115,10 @@ class ActionPlayer(LifecycleNode):
             raise
 
     def _configure(self) -> None:
-        self._cpus = parse_cpus(self.get_parameter("realtime_cpus").value)
+        try:
+            self._cpus = parse_cpus(self.get_parameter("realtime_cpus").value)
+        except ValueError as error:
+            raise ValueError(f"realtime_cpus: {error}") from None
         robot = load_robot_parameter(self.get_parameter("robot").value)
         self._robot = robot
         self._dry_run = self.get_parameter("dry_run").value
@@ -131,7 +134,7 @@ class ActionPlayer(LifecycleNode):
         self._joint_states = self._polled(JointState, robot.topics["joint_states"], JOINT_STATES_QOS)
         self._chunks = self._polled(ActionChunk, "action_chunk", CHUNK_QOS)
         self._beats = self._polled(Heartbeat, "heartbeat", CHUNK_QOS)
-        self._diagnostics.subscriptions = (self._joint_states, self._chunks, self._beats)
+        self._diagnostics.connections.subscriptions = (self._joint_states, self._chunks, self._beats)
         # Not polled: rare, and to be logged at once. Two, so that a latched stop is heard at once and
         # one from a volatile publisher at all.
         for qos in (LATCHED_QOS, STOP_QOS):
@@ -202,7 +205,7 @@ class ActionPlayer(LifecycleNode):
         self._keep_latch()
         self._player = None
         self._stop_standing = False
-        self._diagnostics.subscriptions = ()
+        self._diagnostics.connections.subscriptions = ()
         while self._teardown:
             self._teardown.pop()()
 

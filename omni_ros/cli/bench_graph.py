@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -23,10 +22,9 @@ from typing import Any
 
 from omni_ros.cli import UsageError
 from omni_ros.cli.children import child_environment
-from omni_ros.cli.launched import launched, refuse_second_player, say
+from omni_ros.cli.launched import launched, own_domain, refuse_second_player, say
 from omni_ros.cli.processes import group_that_ends_with_parent
 from omni_ros.cli.report import format_table, write
-from omni_ros.requirements import require
 from omni_ros.telemetry.provenance import one_line, provenance
 
 COMPOSITIONS = ("single", "separate")
@@ -56,13 +54,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the bench; 1 if a soak grew or left shared memory behind."""
     width, height = _check(arguments)
-    require("rclpy", "to run the nodes")
-    require("omni_ros.msg", "to read the chunks")
-    if shutil.which("ros2") is None:
-        raise UsageError("`ros2` is not on the PATH; source the setup file of ROS 2 first")
-    domain = 1 + os.getpid() % 100 if arguments.domain is None else arguments.domain
-    os.environ["ROS_DOMAIN_ID"] = str(domain)
-    os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
+    domain = own_domain(arguments.domain, "to run the nodes")
     from omni_ros.bundles.manifest import read_manifest
     from omni_ros.bundles.named import bundle_folder
     from omni_ros.cli.graph_robot import robot_for
@@ -78,6 +70,8 @@ def run(arguments: argparse.Namespace) -> int:
         "transport": arguments.transport, "provenance": provenance(), "windows": [],
     }
     with tempfile.TemporaryDirectory(prefix="omni_bench_") as scratch:
+        # A trip of another player of this name must not stop this one, nor the other way round.
+        os.environ["OMNI_ROS_STATE"] = scratch
         robot = robot_for(manifest, Path(scratch), horizon=arguments.horizon or 1)
         for composition in wanted:
             document["windows"].append(

@@ -14,7 +14,6 @@ import argparse
 import json
 import math
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -26,10 +25,9 @@ from typing import Any
 from omni_ros.cli import UsageError
 from omni_ros.cli.children import child_environment
 from omni_ros.robot.files import robot_file, with_rate
-from omni_ros.cli.launched import LAUNCH, launched, refuse_second_player, rise, say
+from omni_ros.cli.launched import LAUNCH, launched, own_domain, refuse_second_player, rise, say
 from omni_ros.cli.processes import busy_processes, cpu_seconds, find_descendant
 from omni_ros.cli.report import format_table, terminal_width, write
-from omni_ros.requirements import require
 from omni_ros.telemetry.provenance import one_line, provenance
 
 EXECUTABLE = "action_player"
@@ -53,14 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the bench, print a table and write the JSON file."""
     _check(arguments)
-    require("rclpy", "to run the player")
-    require("omni_ros.msg", "to read the player's status")
-    if shutil.which(LAUNCH[0]) is None:
-        raise UsageError("`ros2` is not on the PATH; source the setup file of ROS 2 first")
-    domain = 1 + os.getpid() % 100 if arguments.domain is None else arguments.domain
-    # Set before rclpy starts: the graph must neither see nor disturb another robot's.
-    os.environ["ROS_DOMAIN_ID"] = str(domain)
-    os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
+    domain = own_domain(arguments.domain, "to run the player")
     # Here, since `omni bench --help` needs neither numpy nor ROS.
     from omni_ros.cli.player_probe import PlayerProbe, find_player
     from omni_ros.robot import load_robot

@@ -13,14 +13,13 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import shutil
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from omni_ros.cli import UsageError
-from omni_ros.cli.launched import launched, refuse_second_player, say
+from omni_ros.cli.launched import launched, own_domain, refuse_second_player, say
 from omni_ros.cli.report import terminal_width, write
 from omni_ros.cli.tabletop_launch import GRAPH, changed_robot, watching
 from omni_ros.cli.tabletop_trials import FIRST_SEED, Trial, blocks, plan_trials
@@ -67,15 +66,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the bench; print a table and write the JSON file, also of a run that was cut short."""
     check(arguments)
-    require("rclpy", "to run the nodes")
-    require("omni_ros.msg", "to read the player's status")
+    domain = own_domain(arguments.domain, "to run the nodes")
     require("mujoco", "to simulate the table-top world")
-    if shutil.which(GRAPH[0]) is None:
-        raise UsageError("`ros2` is not on the PATH; source the setup file of ROS 2 first")
-    domain = 1 + os.getpid() % 100 if arguments.domain is None else arguments.domain
-    # Set before rclpy starts: the graph must neither see nor disturb another robot's.
-    os.environ["ROS_DOMAIN_ID"] = str(domain)
-    os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
     from omni_ros.cli.player_probe import find_player
     from omni_ros.cli.tabletop_table import document, render
 

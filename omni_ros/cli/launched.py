@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -13,6 +15,7 @@ from typing import Any
 
 from omni_ros.cli import UsageError
 from omni_ros.cli.processes import group_that_ends_with_parent, stop_tree
+from omni_ros.requirements import require
 
 LAUNCH = ("ros2", "launch", "omni_ros", "vla.launch.py", "policy:=scripted", "world:=true")
 
@@ -34,6 +37,24 @@ def rise(before: Any, after: Any, counter: str) -> int:
             "meanwhile, or a second one runs in this domain"
         )
     return new - old
+
+
+def own_domain(given: int | None, purpose: str) -> int:
+    """Make sure that nodes can be run, in a domain apart; return its number.
+
+    Call it before rclpy starts: the graph must neither see nor disturb another robot's.
+
+    :param given: the user's choice, None for one of this process. :param purpose: ends "needed ...".
+    :raises MissingDependency, UsageError: ROS 2 or the messages are not there.
+    """
+    require("rclpy", purpose)
+    require("omni_ros.msg", purpose)
+    if shutil.which(LAUNCH[0]) is None:
+        raise UsageError("`ros2` is not on the PATH; source the setup file of ROS 2 first")
+    domain = 1 + os.getpid() % 100 if given is None else given
+    os.environ["ROS_DOMAIN_ID"] = str(domain)
+    os.environ["ROS_AUTOMATIC_DISCOVERY_RANGE"] = "LOCALHOST"
+    return domain
 
 
 def refuse_second_player(found: str | None, domain: str) -> None:

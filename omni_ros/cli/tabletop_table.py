@@ -136,13 +136,10 @@ def bundle_facts(source: str) -> dict[str, Any] | None:
     """Return what identifies a bundle, None of what is none."""
     if not Path(source).is_dir():
         return None
-    import hashlib
-
-    from omni_ros.bundles import read_manifest
+    from omni_ros.bundles import manifest_hash, read_manifest
 
     manifest = read_manifest(source)
-    digest = hashlib.sha256((Path(source) / "bundle.yaml").read_bytes()).hexdigest()
-    return {"name": manifest.name, "manifest_sha256": digest,
+    return {"name": manifest.name, "manifest_sha256": manifest_hash(source),
             "recipes": {name: entry.recipe for name, entry in manifest.programs.items()}}
 
 

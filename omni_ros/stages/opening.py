@@ -7,8 +7,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from omni_ros.bundles import Bundle, memory_left, open_bundle, try_programs
-from omni_ros.bundles.manifest import MANIFEST
+from omni_ros.bundles import Bundle, manifest_hash, memory_left, open_bundle, try_programs
 from omni_ros.bundles.memory import memory_of
 
 
@@ -40,8 +39,7 @@ def open_stage(folder: str | Path, program: str, *, together: bool = False) -> O
     """
     root, have = Path(folder), memory_left()
     bundle = open_bundle(root, programs=(program,), trial=not together)
-    # The manifest's own hash, its last line; it was checked when the manifest was read.
-    sha256 = (root / MANIFEST).read_text().rsplit("manifest_sha256: ", 1)[1].strip()
+    sha256 = manifest_hash(root)
     if together and sha256 not in _tried:
         try_programs(bundle)
         _tried.add(sha256)

@@ -189,12 +189,14 @@ def test_this_machine_can_be_read():
 
 
 @pytest.mark.parametrize("text, cpus", [
-    ("", ()), ("3", (3,)), ("2-4, 0", (0, 2, 3, 4)), ("1,1", (1,))])
+    ("", ()), (" ", ()), ("3", (3,)), ("2,3", (2, 3)), ("2-4", (2, 3, 4)), ("1, 3-4", (1, 3, 4)),
+    ("2-4, 0", (0, 2, 3, 4)), ("1,1", (1,))])
 def test_a_list_of_cpus_is_read_sorted_and_once_each(text, cpus):
     assert parse_cpus(text) == cpus
 
 
-@pytest.mark.parametrize("text", ["a", "3-1", "-1", "1-", "0-8192", "1 2", "0x1"])
+@pytest.mark.parametrize("text", [
+    "a", "3-1", "-1", "1-", "0-8192", "1 2", "0x1", "3-", "4-2", "1.5", "2;3"])
 def test_what_is_no_list_of_cpus_is_refused_with_how_to_write_one(text):
     with pytest.raises(ValueError, match="write them as '3', '2,3' or '2-3,6'"):
         parse_cpus(text)
