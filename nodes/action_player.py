@@ -23,7 +23,7 @@ from rclpy.clock import Clock, ClockType
 from rclpy.lifecycle import LifecycleNode
 from rclpy.qos_overriding_options import QoSOverridingOptions
 from sensor_msgs.msg import JointState
-from std_msgs.msg import Bool, Float64MultiArray
+from std_msgs.msg import Bool, Float64MultiArray, String
 from std_srvs.srv import Trigger
 from trajectory_msgs.msg import JointTrajectory
 
@@ -134,7 +134,9 @@ class ActionPlayer(LifecycleNode):
         self._joint_states = self._polled(JointState, robot.topics["joint_states"], JOINT_STATES_QOS)
         self._chunks = self._polled(ActionChunk, "action_chunk", CHUNK_QOS)
         self._beats = self._polled(Heartbeat, "heartbeat", CHUNK_QOS)
-        self._diagnostics.connections.subscriptions = (self._joint_states, self._chunks, self._beats)
+        self._preferences = self._polled(String, "preferred_source", LATCHED_QOS)
+        self._diagnostics.connections.subscriptions = (
+            self._joint_states, self._chunks, self._beats, self._preferences)
         # Not polled: rare, and to be logged at once. Two, so that a latched stop is heard at once and
         # one from a volatile publisher at all.
         for qos in (LATCHED_QOS, STOP_QOS):
@@ -296,6 +298,8 @@ class ActionPlayer(LifecycleNode):
                 player.on_heartbeat(message.source, now_ns)
         for source in self._watch.ended():
             player.on_source_exit(source, now_ns)
+        for message in self._preferences.take():  # before the chunks that it is about
+            player.prefer(message.data)
         for message in self._chunks.take():
             player.on_chunk(chunk_from_message(message, robot, now_ns), now_ns)
         if not standstill or now_ns <= 0:

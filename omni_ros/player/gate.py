@@ -28,6 +28,15 @@ class Gate:
         self._last_stamp_ns = 0
         self._not_before_ns = 0
         self.source = ""
+        self._preferred = ""
+
+    def prefer(self, source: str) -> None:
+        """Let good chunks of one source take over from another that is followed; "" for none's.
+
+        Nothing else changes: its chunks are judged as any, and whoever is followed plays on until
+        one of them is good.
+        """
+        self._preferred = source
 
     def beat(self, source: str, now_ns: int) -> None:
         """Take a heartbeat; it also lets in a source whose process had ended.
@@ -80,7 +89,7 @@ class Gate:
         if not chunk.source.strip():
             text = "it names no source; fill in `source` with the name that its heartbeats carry"
             return refuse(chunk, Reason.FOREIGN_SOURCE, text)
-        if self.source and chunk.source != self.source:
+        if self.source and chunk.source not in (self.source, self._preferred):
             return refuse(chunk, Reason.FOREIGN_SOURCE, f"{self.source!r} is followed now")
         text = self._out_of_order(chunk)
         if text:

@@ -13,6 +13,8 @@ How it decides where the message definitions leave it open:
   After its process ended only a new heartbeat lets it in again. When a heartbeat is lost or
   a process ends its chunk ids may start anew (it may be another process); order then still holds
   by the observation stamps.
+- Of two sources the one that is followed is played until it is stale, but for a preferred one: its
+  first good chunk, by the same rules, takes over as the next chunk of one source would.
 - A trip outlives deactivation: only a reset clears it. A reset needs the cool-down since the
   trip (asking for the stop again restarts it), the arm at rest and the stop no longer asked for.
   Chunks that were decided from observations before the reset are refused.
@@ -120,6 +122,10 @@ class Player:
         if refusal.reason is Reason.NON_FINITE and self.state is not State.INACTIVE:
             self._trip(Reason.NON_FINITE, now_ns)
         return refusal
+
+    def prefer(self, source: str) -> None:
+        """Let good chunks of this source take over from another one's; "" for none's."""
+        self._gate.prefer(source)
 
     def protective_stop(self, active: bool, now_ns: int) -> None:
         """Ask for a stop (latched), or say that it is no longer asked for (reset still needed)."""

@@ -569,3 +569,54 @@ def test_a_status_says_why_in_plain_words(rig):
     playing(rig).beating = False
     rig.run(0.6)
     assert rig.status().text.startswith("STALE: the heartbeat stopped: 0.5")
+
+
+# A preferred source
+
+
+def follow_other(rig):
+    rig.player.on_heartbeat("other", rig.now_ns)
+    return rig.sine(source="other")
+
+
+def test_a_preferred_source_takes_over_from_the_one_that_plays_without_a_stop(rig):
+    playing(rig)
+    rig.player.prefer("other")
+    assert follow_other(rig) is None
+    rig.run(0.1)
+    assert rig.status().source == "other"
+    assert rig.status().state in (State.RAMPING_IN, State.PLAYING)
+    assert rig.player.counters.stops == 0
+
+
+def test_a_preference_alone_changes_nothing(rig):
+    playing(rig)
+    before = rig.status().source
+    rig.player.prefer("other")
+    rig.run(0.1)
+    assert rig.status().source == before and rig.status().state is State.PLAYING
+
+
+def test_whom_nobody_prefers_any_more_is_refused_again(rig):
+    playing(rig)
+    rig.player.prefer("other")
+    rig.player.prefer("")
+    assert follow_other(rig).reason is Reason.FOREIGN_SOURCE
+
+
+def test_a_preferred_source_without_a_heartbeat_is_refused_as_any(rig):
+    playing(rig)
+    rig.player.prefer("other")
+    rig.player.on_heartbeat("other", rig.now_ns)
+    rig.player.on_source_exit("other", rig.now_ns)
+    assert rig.sine(source="other").reason is Reason.HEARTBEAT_LOST
+
+
+def test_a_preferred_source_whose_process_ends_while_it_plays_stops_the_arm(rig):
+    playing(rig)
+    rig.player.prefer("other")
+    follow_other(rig)
+    rig.run(0.1)
+    rig.player.on_source_exit("other", rig.now_ns)
+    rig.run(0.1)
+    assert rig.status().state is State.STALE
