@@ -92,15 +92,16 @@ class ObservationIntake:
     """Keeps the last few messages and picks what belongs together. For one thread."""
 
     def __init__(self, cameras: Sequence[str], joints: Sequence[str], config: PolicyConfig, *,
-                 keep: int = 4) -> None:
+                 keep: int = 4, span_s: float = 0.0) -> None:
         """
         :param cameras: all of which an observation has. :param joints: names as published, in the
             order of `Assembled.positions`. :param keep: pictures kept of each camera.
+        :param span_s: how far back joints are kept at least, for :meth:`at`.
         """
         self._cameras, self._config, self._keep = tuple(cameras), config, keep
         self._slop_ns = round(config.slop_s * 1e9)
         self._joints = JointHistory(joints, span_ns=round(
-            (config.image_timeout_s + config.slop_s) * 1e9))
+            max(config.image_timeout_s + config.slop_s, span_s) * 1e9))
         self.reset()
 
     def reset(self) -> None:
@@ -147,6 +148,24 @@ class ObservationIntake:
             self._since_ns = mono_now_ns
         code, text = self._reason(clock)
         return Waiting(code, text, (mono_now_ns - self._since_ns) * 1e-9)
+
+    def at(self, stamp_ns: int, now_ns: int, mono_now_ns: int) -> Assembled | None:
+        """Return the observation of a stamp that somebody else has picked, however old it is.
+
+        None if a message of it is not kept, or any more.
+        """
+        pictures = {}
+        for camera, kept in self._pictures.items():
+            late = [p for p in kept if 0 <= p.stamp_ns - stamp_ns <= self._slop_ns]
+            if not late:
+                return None
+            pictures[camera] = min(late, key=lambda p: p.stamp_ns)
+        clock = _Clock(now_ns, mono_now_ns)
+        pose = self._joints.nearest(stamp_ns, clock.offset_ns, until_ns=now_ns + FUTURE_NS)
+        if (min(p.stamp_ns for p in pictures.values()) != stamp_ns or pose is None
+                or pose.spread_ns > self._slop_ns):
+            return None
+        return self._assembled(stamp_ns, pictures, pose, clock)
 
     def _sets(self, clock: _Clock) -> Iterator[dict[str, Picture]]:
         """Yield sets of pictures within the slop, the newest first: by their oldest stamp."""

@@ -368,3 +368,23 @@ def test_the_newest_possible_set_is_found_whatever_the_order(pictures, joints, s
             assert pictures[index][0] == camera
             assert got.picture_stamps[camera] == START + pictures[index][1] * MS
         last = best
+
+
+def test_an_observation_that_another_has_picked_is_found_by_its_stamp_however_old():
+    robot = Robot(keep=40)
+    for stamp in range(0, 1000, 50):
+        robot.picture("front", stamp)
+        robot.picture("wrist", stamp + 10)
+        robot.joints(stamp)
+    got = robot.intake.at(START + 600 * MS, START + 2000 * MS, mono(None, 2000))
+    assert got.images == {"front": "front@600", "wrist": "wrist@610"}
+    assert got.positions.tolist() == [0.6] * 3
+
+
+def test_a_stamp_that_is_of_no_picture_finds_nothing():
+    robot = Robot(keep=40)
+    for stamp in (100, 150):
+        for camera in ("front", "wrist"):
+            robot.picture(camera, stamp)
+        robot.joints(stamp)
+    assert robot.intake.at(START + 120 * MS, START + 200 * MS, mono(None, 200)) is None
