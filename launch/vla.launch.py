@@ -37,6 +37,12 @@ ARGUMENTS = {
     "transport": ("auto", "tensors between stages: 'auto' (shared memory on one machine) or 'inline' "
                           "(always in the message)"),
     "placement": ("", "YAML file with what to place otherwise: cpus and threads of each stage"),
+    "bridge": ("none", "bridge to a remote policy: 'none', or with the mode 'off', 'parity' (compare) "
+                       "or 'replan' (the remote's chunks may take over)"),
+    "openpi": ("", "ws:// or wss:// of the remote policy, in place of what the mapping says"),
+    "mapping": ("omni_serve", "YAML of the remote policy: a path, or a name in config/openpi"),
+    "serve": ("false", "let OpenPI's clients drive the policy: starts neither world nor player"),
+    "serve_port": ("8000", "port of serve; 0 takes a free one"),
     "path": ("circle", "path of the scripted policy: 'circle' (table-top) or 'wave' (any robot)"),
     "namespace": ("", "namespace of all nodes and topics"),
     "dry_run": ("false", "do everything but send commands"),
@@ -49,6 +55,7 @@ ARGUMENTS = {
 CHOICES = {
     "world": ["true", "false"], "policy": ["bundle", "scripted", "none"],
     "dry_run": ["true", "false"], "composition": ["single", "separate"],
+    "bridge": ["none", "off", "parity", "replan"], "serve": ["true", "false"],
     "transport": ["auto", "inline"], "appearance": ["plain", "varied"],
     "use_sim_time": ["true", "false"], "respawn": ["true", "false"], "path": ["circle", "wave"],
     "log_level": ["debug", "info", "warn", "error"],
@@ -66,7 +73,7 @@ def text(value):
 def make_nodes(context):
     """Build the nodes from the values of the arguments."""
     value = {name: LaunchConfiguration(name).perform(context) for name in ARGUMENTS}
-    flag = {name: value[name] == "true" for name in ("world", "dry_run", "use_sim_time", "respawn")}
+    flag = {name: value[name] == "true" for name in ("world", "dry_run", "use_sim_time", "respawn", "serve")}
     # A refused robot YAML ends the launch here, with its message, before anything is started.
     robot = load_robot(robot_file(value["robot"]))
     if not value["seed"].isdecimal() or int(value["seed"]) > LARGEST_SEED:
@@ -92,7 +99,7 @@ def make_nodes(context):
         )
 
     nodes = []
-    if flag["world"]:
+    if flag["world"] and not flag["serve"]:
         nodes.append(node("world", {
             # The world is the clock in simulated time, so it does not follow one.
             "use_sim_time": False, "publish_clock": flag["use_sim_time"],
@@ -100,7 +107,8 @@ def make_nodes(context):
             "controller": robot.player.output,
             "appearance": value["appearance"],
         }))
-    nodes.append(node("action_player", {**common, "dry_run": flag["dry_run"]}))
+    if not flag["serve"]:
+        nodes.append(node("action_player", {**common, "dry_run": flag["dry_run"]}))
     if value["policy"] == "scripted":
         nodes.append(node("scripted_policy", {**common, "path": text(value["path"])}))
     if value["policy"] == "bundle":
@@ -111,6 +119,15 @@ def make_nodes(context):
             nodes.append(node("policy_stages", first, names=STAGES))
         else:
             nodes += [node(name, first if name == STAGES[0] else stage) for name in STAGES]
+    if value["bridge"] != "none" or flag["serve"]:
+        if not value["serve_port"].isdecimal() or int(value["serve_port"]) > 65535:
+            raise ValueError(f"serve_port is {value['serve_port']!r}; write a port from 0 to 65535")
+        nodes.append(node("openpi_bridge", {
+            **common, "mode": text(value["bridge"].replace("none", "off")),
+            "mapping": text(value["mapping"]), "openpi": text(value["openpi"]),
+            "instruction": text(value["instruction"]), "bundle": text(value["bundle"]),
+            "serve": flag["serve"], "serve_port": int(value["serve_port"]),
+            "local_source": "scripted" if value["policy"] == "scripted" else "local"}))
     nodes.append(node("lifecycle_manager", {
         "node_names": list(managed), "use_sim_time": False}, order=False))
     return nodes

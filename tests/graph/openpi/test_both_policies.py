@@ -1,0 +1,130 @@
+# Copyright 2026 The omni_ros authors
+# SPDX-License-Identifier: Apache-2.0
+"""The trained table-top policy at both ends: compared, replanning, and served by the graph."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from std_msgs.msg import String
+
+from omni_ros.bundles.errors import BundleError
+from omni_ros.bundles.named import bundle_folder
+from omni_ros.msg import ActionChunk, BridgeStatus, ChunkDifference, PolicyStatus
+from omni_ros.nodes._support import CHUNK_QOS, LATCHED_QOS
+
+pytest.importorskip("executorch")
+pytest.importorskip("tokenizers")
+try:
+    bundle_folder("tabletop")
+except BundleError:
+    pytest.skip("the table-top bundle is not installed", allow_module_level=True)
+
+STAGES = ("vision_encoder", "fusion_backbone", "action_head")
+ALL_CPUS = ",".join(map(str, sorted(os.sched_getaffinity(0))))
+SENTENCE = "touch the red block"
+PATIENCE_S = 90.0
+
+
+@pytest.fixture
+def served(tools, tmp_path):
+    """`omni serve` with the bundle; its URL."""
+    said = tmp_path / "serve.log"
+    with said.open("w") as sink:
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", "omni_ros.cli.main", "serve", "tabletop", "--port", "0"],
+            stdout=sink, stderr=subprocess.STDOUT)
+    try:
+        found = tools.eventually(lambda: re.search(r"ws://127\.0\.0\.1:\d+", said.read_text()),
+                                 "omni serve", PATIENCE_S)
+        yield found.group() + "/"
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+def start_stages(graph) -> None:
+    graph.start("policy_stages", threads=1, cpus=ALL_CPUS, bundle="tabletop")
+    for step in ("configure", "activate"):
+        for stage in STAGES:
+            assert graph.change_state(stage, step), graph.logs()
+
+
+def test_the_same_bundle_at_both_ends_decides_the_same(graph, tools, tmp_path, served, openpi_tools):
+    # The arm stands still: nobody plays what is decided.
+    differences = graph.record(ChunkDifference, "openpi_bridge/difference", CHUNK_QOS)
+    chunks = graph.record(ActionChunk, "action_chunk", CHUNK_QOS)
+    statuses = graph.record(BridgeStatus, "bridge_status", LATCHED_QOS)
+    graph.start("world", image_rate=10.0)
+    graph.bring_up("world")
+    start_stages(graph)
+    mapping = openpi_tools.write_mapping(tmp_path, remote={
+        "remote_timeout_s": 20.0, "reply_timeout_s": 20.0})
+    graph.start("openpi_bridge", mode="parity", openpi=served, mapping=mapping)
+    graph.bring_up("openpi_bridge")
+    sentences = graph.publisher(String, "instruction", LATCHED_QOS)
+    sentences.publish(String(data=SENTENCE))
+    tools.eventually(lambda: len(differences) >= 3, f"differences\n{graph.logs()}", PATIENCE_S)
+    for message in differences.messages:
+        assert message.same_noise and message.rows == 16
+        gaps = np.array(message.differences).reshape(message.rows, -1)
+        assert gaps.max() < 2e-3, gaps.max(axis=0)
+    assert {message.source for message in chunks.messages} == {"local"}
+    tools.eventually(lambda: statuses.last.pairs >= 3, "pairs on the status")
+    assert max(statuses.last.largest_difference) < 2e-3
+
+
+def test_the_trained_policy_moves_the_arm_from_afar(graph, tools, tmp_path, served, openpi_tools):
+    robot = openpi_tools.Bridged(graph, tools, tmp_path, served, remote={
+        "remote_timeout_s": 5.0}, replan={"deadline_s": 1.0})
+    robot._sentences.publish(String(data=SENTENCE))
+    robot.until_remote_plays()
+    moment = time.monotonic()
+    robot.eventually(lambda: max((np.ptp(column) for column in zip(
+        *(m.position for _, m in robot.joints.since(moment)))), default=0.0) > 0.1,
+        f"the arm moves\n{graph.logs()}")
+
+
+def test_a_client_drives_the_policy_of_the_graph(graph, tools):
+    from omni_ros.openpi.client import RemotePolicy
+    from omni_ros.openpi.settings import RemoteSettings
+
+    chunks = graph.record(ActionChunk, "action_chunk", CHUNK_QOS)
+    statuses = graph.record(BridgeStatus, "bridge_status", LATCHED_QOS)
+    graph.record(PolicyStatus, "policy_status")
+    start_stages(graph)
+    graph.start("openpi_bridge", serve=True, serve_port=0)
+    graph.bring_up("openpi_bridge")
+    url = tools.eventually(lambda: statuses and statuses.last.serving, "serving")
+    rng = np.random.default_rng(1)
+    client = RemotePolicy(RemoteSettings(url, remote_timeout_s=30.0, reply_timeout_s=30.0))
+    client.start()
+    try:
+        for sentence in (SENTENCE, SENTENCE, "pick up the green block"):
+            observation = {
+                "images": {name: rng.integers(0, 256, (96, 96, 3), np.uint8)
+                           for name in ("front", "wrist")},
+                "state": np.full(6, 0.1, np.float32), "prompt": sentence}
+            outcome = client.ask(observation, 30.0)
+            rows = outcome.actions.values
+            assert rows.shape == (16, 6)
+            tools.eventually(lambda: any(np.allclose(
+                np.array(m.values).reshape(m.rows, -1), rows, atol=1e-6)
+                for m in chunks.messages), "the chunk on the graph")
+    finally:
+        client.stop()
+
+
+def test_no_client_drives_a_robot_that_is_there(graph):
+    graph.start("world", image_rate=0.0)
+    graph.bring_up("world")
+    graph.start("openpi_bridge", serve=True, serve_port=0)
+    assert graph.change_state("openpi_bridge", "configure"), graph.logs()
+    assert not graph.change_state("openpi_bridge", "activate")
+    assert "would mix with what clients" in graph.logs()
