@@ -46,6 +46,7 @@ setup(
         "world": ["mujoco"],
         "export": ["executorch", "safetensors", "tokenizers", "torch"],
         "openpi": ["msgpack", "websockets>=15"],
+        "replay": ["rosbags"],
         "report": ["matplotlib"],
         "test": ["pytest", "hypothesis"],
     },
