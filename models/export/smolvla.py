@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from omni_ros.bundles import BundleError, layout
-from omni_ros.bundles.checks import is_name
+from omni_ros.bundles.names import is_name
 from omni_ros.bundles.tokenizer_trial import try_tokenizer
 from omni_ros.policy.prefix import (
     END_MARKS, PRESENT, START_MARKS, UNUSED, PrefixLayout, action_rope, prefix_rope,

@@ -14,6 +14,7 @@ from pathlib import Path
 
 from omni_ros.bundles import checks, schema, strict_yaml
 from omni_ros.bundles.errors import BundleError, short
+from omni_ros.bundles.kinds import kind_of
 from omni_ros.bundles.layout import Manifest
 
 FORMAT = 1
@@ -55,7 +56,9 @@ def from_text(text: bytes) -> Manifest:
     if not isinstance(data, dict):
         raise BundleError(f"is {short(data)}, expected a mapping")
     data.pop("format", None)
-    manifest = schema.from_data(Manifest, data)
+    # Without a family the fields' own check says so.
+    kind = kind_of(data["family"]).manifest if "family" in data else Manifest
+    manifest = schema.from_data(kind, data)
     checks.check(manifest, MANIFEST)
     return manifest
 

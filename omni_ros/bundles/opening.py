@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from omni_ros.bundles.bundle import Bundle
-from omni_ros.bundles.contents import read_statistics
 from omni_ros.bundles.errors import MemoryShortage
+from omni_ros.bundles.kinds import kind_of
 from omni_ros.bundles.manifest import read_manifest
 from omni_ros.bundles.memory import check_memory
 from omni_ros.bundles.trial import try_programs
@@ -43,8 +43,7 @@ def open_bundle(
         raise MemoryShortage(f"{root}: {error}") from None
     verify_files(root, manifest)
     bundle = Bundle(root, manifest)
-    for feature in ("state", "action"):
-        read_statistics(bundle.path(manifest.normalisation.file), manifest, feature)
+    kind_of(manifest.family).contents(bundle)
     if trial:
         try_programs(bundle, programs, timeout_s=timeout_s)
     return bundle
