@@ -24,6 +24,9 @@ from torch import nn
 
 # Added to a score, this rounds to itself whatever the score: the same as replacing the score.
 MASKED = torch.finfo(torch.float32).min
+# The same for networks that are also run in float16: far below any score, yet the sum of both is
+# finite there (the largest is 65504), and its softmax is exactly 0 beside a score that counts.
+MASKED_HALF = -30000.0
 
 
 def row_of_means(width: int) -> torch.Tensor:
@@ -68,17 +71,21 @@ def gelu_tanh(x: torch.Tensor) -> torch.Tensor:
 
 
 class GatedMLP(nn.Module):
-    """down(silu(gate(x)) * up(x)), without biases: [length, width] to the same."""
+    """down(silu(gate(x)) * up(x)), without biases: [length, width] to the same. `gelu` instead of
+    silu is its tanh form.
+    """
 
-    def __init__(self, width: int, hidden: int) -> None:
+    def __init__(self, width: int, hidden: int, *, gelu: bool = False) -> None:
         super().__init__()
+        self.gelu = gelu
         self.gate = nn.Linear(width, hidden, bias=False)
         self.up = nn.Linear(width, hidden, bias=False)
         self.down = nn.Linear(hidden, width, bias=False)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         gate = self.gate(x)
-        return self.down(gate * torch.sigmoid(gate) * self.up(x))
+        gate = gelu_tanh(gate) if self.gelu else gate * torch.sigmoid(gate)
+        return self.down(gate * self.up(x))
 
 
 def split_heads(x: torch.Tensor, heads: int) -> torch.Tensor:
@@ -123,6 +130,6 @@ def attend(
     return torch.bmm(weights, values).view(heads, length, width)
 
 
-def additive(allowed: torch.Tensor) -> torch.Tensor:
-    """1 where attention is allowed and 0 where not, to 0 and the most negative float."""
-    return (1.0 - allowed) * MASKED
+def additive(allowed: torch.Tensor, masked: float = MASKED) -> torch.Tensor:
+    """1 where attention is allowed and 0 where not, to 0 and `masked`."""
+    return (1.0 - allowed) * masked

@@ -28,7 +28,7 @@ from ..common.weights import read_json
 from ..smolvla.examples import example_inputs, input_names, output_names
 from ..smolvla.load import SmolVLACheckpoint, build_stage, load_checkpoint
 from ..smolvla.policy import STAGES, SmolVLA
-from ..smolvla.processors import ACTION, STATE
+from ..common.processors import ACTION, STATE
 
 FAMILY = "smolvla"
 TOKENIZER, STATISTICS, EMBEDDINGS = "tokenizer.json", "statistics.json", "embeddings.npy"

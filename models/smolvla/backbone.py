@@ -26,39 +26,10 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from ..common.layers import GatedMLP, RMSNorm, additive, attend, merge_heads, rotate, split_heads
+from ..common.layers import additive, merge_heads, split_heads
+from ..common.transformer import TextLayer
 from .config import SmolVLAConfig
 from .prefix import END_MARKS, START_MARKS, PrefixLayout
-
-
-class TextLayer(nn.Module):
-    """Llama-like layer; `last` ones stop at keys and values."""
-
-    def __init__(self, config: SmolVLAConfig, *, last: bool) -> None:
-        super().__init__()
-        text = config.text
-        self.kv_heads, self.heads, self.last = text.kv_heads, text.heads, last
-        self.attention_norm = RMSNorm(text.width, text.eps)
-        self.k = nn.Linear(text.width, config.kv_width, bias=False)
-        self.v = nn.Linear(text.width, config.kv_width, bias=False)
-        if not last:
-            self.q = nn.Linear(text.width, text.heads * text.head_dim, bias=False)
-            self.o = nn.Linear(text.heads * text.head_dim, text.width, bias=False)
-            self.mlp_norm = RMSNorm(text.width, text.eps)
-            self.mlp = GatedMLP(text.width, text.mlp)
-
-    def forward(
-        self, x: torch.Tensor, mask: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor
-    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """Return the layer's output, keys [key heads, P, head width] and values, the same shape."""
-        normed = self.attention_norm(x)
-        keys = rotate(split_heads(self.k(normed), self.kv_heads), cos, sin)
-        values = split_heads(self.v(normed), self.kv_heads)
-        if not self.last:
-            queries = rotate(split_heads(self.q(normed), self.heads), cos, sin)
-            x = x + self.o(merge_heads(attend(queries, keys.permute(0, 2, 1), values, mask)))
-            x = x + self.mlp(self.mlp_norm(x))
-        return x, keys, values
 
 
 class CrossProjection(nn.Module):
@@ -86,7 +57,7 @@ class FusionBackbone(nn.Module):
             self.start_marks = nn.Parameter(torch.zeros(START_MARKS, width))
             self.end_marks = nn.Parameter(torch.zeros(END_MARKS, width))
         self.layers = nn.ModuleList(
-            TextLayer(config, last=index == layers - 1) for index in range(layers)
+            TextLayer(config.text, last=index == layers - 1) for index in range(layers)
         )
         self.cross = nn.ModuleDict({
             str(index): CrossProjection(config.kv_width)

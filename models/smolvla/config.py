@@ -6,32 +6,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..common.config import TextConfig, VisionConfig
 
-@dataclass(frozen=True)
-class VisionConfig:
-    """A SigLIP-like tower over square patches."""
-
-    width: int
-    mlp: int
-    layers: int
-    heads: int
-    patch: int
-    table_side: int  # the position table covers table_side x table_side patches
-    eps: float
-
-
-@dataclass(frozen=True)
-class TextConfig:
-    """A Llama-like decoder of which only the first `layers` are used."""
-
-    width: int
-    mlp: int
-    layers: int
-    heads: int
-    kv_heads: int
-    head_dim: int
-    vocabulary: int
-    eps: float
+__all__ = ["SmolVLAConfig", "TextConfig", "VisionConfig"]
 
 
 @dataclass(frozen=True)
@@ -74,7 +51,7 @@ class SmolVLAConfig:
 
     @property
     def kv_width(self) -> int:
-        return self.text.kv_heads * self.text.head_dim
+        return self.text.kv_width
 
     def check(self) -> None:
         """Raise ValueError for sizes that do not fit each other."""

@@ -23,44 +23,9 @@ from torch import nn
 
 from omni_ros.policy.rope import rope_tables
 
-from ..common.layers import GatedMLP, RMSNorm, additive, attend, merge_heads, rotate, split_heads
+from ..common.layers import RMSNorm, additive
+from ..common.transformer import ExpertLayer
 from .config import SmolVLAConfig
-
-
-class ExpertLayer(nn.Module):
-    """One layer of the expert; cross-attention has no keys of its own (the backbone made them)."""
-
-    def __init__(self, config: SmolVLAConfig, *, self_attention: bool) -> None:
-        super().__init__()
-        text, width = config.text, config.expert_width
-        self.heads, self.kv_heads = text.heads, text.kv_heads
-        self.self_attention = self_attention
-        self.attention_norm = RMSNorm(width, text.eps)
-        self.q = nn.Linear(width, text.heads * text.head_dim, bias=False)
-        if self_attention:
-            self.k = nn.Linear(width, config.kv_width, bias=False)
-            self.v = nn.Linear(width, config.kv_width, bias=False)
-        self.o = nn.Linear(text.heads * text.head_dim, width, bias=False)
-        self.mlp_norm = RMSNorm(width, text.eps)
-        self.mlp = GatedMLP(width, config.expert_mlp)
-
-    def forward(
-        self,
-        x: torch.Tensor,
-        keys: torch.Tensor,
-        values: torch.Tensor,
-        mask: torch.Tensor,
-        cos: torch.Tensor,
-        sin: torch.Tensor,
-    ) -> torch.Tensor:
-        normed = self.attention_norm(x)
-        queries = rotate(split_heads(self.q(normed), self.heads), cos, sin)
-        if self.self_attention:
-            own_keys = rotate(split_heads(self.k(normed), self.kv_heads), cos, sin)
-            keys = torch.cat((keys, own_keys.permute(0, 2, 1)), dim=2)
-            values = torch.cat((values, split_heads(self.v(normed), self.kv_heads)), dim=1)
-        x = x + self.o(merge_heads(attend(queries, keys, values, mask)))
-        return x + self.mlp(self.mlp_norm(x))
 
 
 class ActionHead(nn.Module):
@@ -76,7 +41,8 @@ class ActionHead(nn.Module):
         self.mix_time = nn.Linear(width, width)
         self.mix_out = nn.Linear(width, width)
         self.layers = nn.ModuleList(
-            ExpertLayer(config, self_attention=flag) for flag in config.self_attention
+            ExpertLayer(config.text, width, config.expert_mlp, self_attention=flag)
+            for flag in config.self_attention
         )
         self.norm = RMSNorm(width, config.text.eps)
         self.action_out = nn.Linear(width, config.max_action)

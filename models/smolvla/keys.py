@@ -6,10 +6,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-import torch
-
+from ..common.keys import Entry, gated_mlp, linear, norm, siglip
 from .config import SmolVLAConfig
 
 VLM = "model.vlm_with_expert.vlm"
@@ -20,43 +18,6 @@ TOKENS = f"{TEXT}.embed_tokens.weight"
 EXPERT = "model.vlm_with_expert.lm_expert"
 
 
-@dataclass(frozen=True)
-class Entry:
-    """One tensor: its name in the file, its shape there, and the parameters made of it."""
-
-    key: str
-    shape: tuple[int, ...]
-    targets: tuple[str, ...]
-    columns: tuple[int, ...] = ()  # widths of the pieces, if split by columns
-    flat: bool = False  # everything but the first dimension becomes one
-
-    def split(self, tensor: torch.Tensor) -> Iterator[tuple[str, torch.Tensor]]:
-        """Yield (parameter, tensor)."""
-        if not self.columns:
-            yield self.targets[0], tensor.flatten(1) if self.flat else tensor
-            return
-        pieces = torch.split(tensor, list(self.columns), dim=1)
-        yield from zip(self.targets, (piece.contiguous() for piece in pieces), strict=True)
-
-
-def linear(key: str, target: str, out: int, into: int, *, bias: bool) -> Iterator[Entry]:
-    yield Entry(f"{key}.weight", (out, into), (f"{target}.weight",))
-    if bias:
-        yield Entry(f"{key}.bias", (out,), (f"{target}.bias",))
-
-
-def norm(key: str, target: str, width: int, *, bias: bool = False) -> Iterator[Entry]:
-    yield Entry(f"{key}.weight", (width,), (f"{target}.weight",))
-    if bias:
-        yield Entry(f"{key}.bias", (width,), (f"{target}.bias",))
-
-
-def gated_mlp(key: str, target: str, width: int, hidden: int) -> Iterator[Entry]:
-    yield from linear(f"{key}.gate_proj", f"{target}.gate", hidden, width, bias=False)
-    yield from linear(f"{key}.up_proj", f"{target}.up", hidden, width, bias=False)
-    yield from linear(f"{key}.down_proj", f"{target}.down", width, hidden, bias=False)
-
-
 def entries(config: SmolVLAConfig) -> Iterator[Entry]:
     """Yield every tensor that is used, but the token table (`TOKENS`), which is no parameter."""
     yield from vision_entries(config)
@@ -65,26 +26,9 @@ def entries(config: SmolVLAConfig) -> Iterator[Entry]:
 
 
 def vision_entries(config: SmolVLAConfig) -> Iterator[Entry]:
-    vision, ours = config.vision, "vision_encoder"
-    width, patch = vision.width, vision.patch
-    yield Entry(f"{VISION}.embeddings.patch_embedding.weight", (width, 3, patch, patch),
-                (f"{ours}.patch_embedding.weight",), flat=True)
-    yield Entry(f"{VISION}.embeddings.patch_embedding.bias", (width,),
-                (f"{ours}.patch_embedding.bias",))
-    yield Entry(f"{VISION}.embeddings.position_embedding.weight", (vision.table_side**2, width),
-                (f"{ours}.position_table",))
-    for index in range(vision.layers):
-        key, target = f"{VISION}.encoder.layers.{index}", f"{ours}.layers.{index}"
-        yield from norm(f"{key}.layer_norm1", f"{target}.attention_norm", width, bias=True)
-        yield from norm(f"{key}.layer_norm2", f"{target}.mlp_norm", width, bias=True)
-        for theirs, name in (("q_proj", "q"), ("k_proj", "k"), ("v_proj", "v"), ("out_proj", "o")):
-            yield from linear(f"{key}.self_attn.{theirs}", f"{target}.{name}", width, width,
-                              bias=True)
-        yield from linear(f"{key}.mlp.fc1", f"{target}.up", vision.mlp, width, bias=True)
-        yield from linear(f"{key}.mlp.fc2", f"{target}.down", width, vision.mlp, bias=True)
-    yield from norm(f"{VISION}.post_layernorm", f"{ours}.norm", width, bias=True)
-    yield Entry(CONNECTOR, (config.text.width, width * config.shuffle**2),
-                (f"{ours}.connector.weight",))
+    yield from siglip(VISION, "vision_encoder", config.vision)
+    yield Entry(CONNECTOR, (config.text.width, config.vision.width * config.shuffle**2),
+                ("vision_encoder.connector.weight",))
 
 
 def text_entries(config: SmolVLAConfig) -> Iterator[Entry]:

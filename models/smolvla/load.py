@@ -10,55 +10,33 @@ here either: the export asks for them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import nn
 
+from ..common.cameras import Wanted, camera_names, pick_cameras, read_rename_map
+from ..common.checkpoint import (
+    PolicyCheckpoint, assign_stage, check_names, collect, read_features, refuse_not_finite,
+    with_prefix,
+)
 from ..common.errors import CheckpointError, listed
-from ..common.statistics import Statistics, is_old_name
-from ..common.weights import Weights, open_weights, read_json
-from .cameras import Wanted, camera_names, pick_cameras, read_rename_map
+from ..common.fields import Fields
+from ..common.processors import ACTION, STATE, StatisticsSources
+from ..common.statistics import is_old_name
+from ..common.steps import POSTPROCESSOR, PREPROCESSOR, read_steps
+from ..common.tokenizer import read_tokenizer
+from ..common.weights import open_weights, read_json
 from .config import SmolVLAConfig
 from .keys import TOKENS, entries, unused
 from .policy import STAGES, SmolVLA
 from .prefix import END_MARKS, START_MARKS
-from .processors import ACTION, STATE, StatisticsSources
-from .sizes import DEFAULT_BACKBONE, KNOWN_BACKBONES, MOST, Fields, read_config
-from .steps import POSTPROCESSOR, PREPROCESSOR, read_steps
-from .tokenizer import Tokenizer, read_tokenizer
+from .sizes import DEFAULT_BACKBONE, KNOWN_BACKBONES, read_config
 
 COMPATIBILITIES = ("new", "transformers-4.55")
-EMPTY_CAMERA = "observation.images.empty_camera_"
 
-
-@dataclass
-class SmolVLACheckpoint:
-    """What a checkpoint says, checked."""
-
-    folder: Path
-    config: SmolVLAConfig
-    state: dict[str, torch.Tensor]  # by the names of `policy.SmolVLA`, float32
-    token_table: torch.Tensor  # [vocabulary, width], dtype of the file
-    cameras: tuple[str, ...]  # feature keys in the network's order, without announced empty ones
-    camera_names: dict[str, str]  # key -> what the robot calls it
-    empty_cameras: int  # masked slots that follow where cameras are missing
-    camera_shapes: dict[str, tuple[int, ...]]  # as stored; LeRobot does not enforce them
-    rename_map: dict[str, str]  # robot's key -> policy's key
-    state_statistics: Statistics
-    action_statistics: Statistics
-    tokenizer: Tokenizer
-    backbone: Path | None  # folder with the backbone's config and tokenizer, if there is one
-    compat: str
-    unused: tuple[str, ...]  # tensors that nothing at inference reads
-    files: tuple[Path, ...]  # what was read, for hashing
-
-    @property
-    def slots(self) -> int:
-        """Image slots that take every camera and every announced empty one."""
-        return len(self.cameras) + self.empty_cameras
+SmolVLACheckpoint = PolicyCheckpoint
 
 
 def load_checkpoint(
@@ -106,9 +84,11 @@ def load_checkpoint(
         values, backbone_config, shapes, folder=folder, backbone_name=backbone_name,
         state=state, action=action, language=tokenizer.max_length,
     )
-    check_names(config, shapes, folder)
+    wanted = {entry.key: entry.shape for entry in entries(config)}
+    wanted[TOKENS] = (config.text.vocabulary, config.text.width)
+    check_names(wanted, shapes, lambda name: unused(config, name), folder)
 
-    tensors = collect(config, weights, network, stages)
+    tensors = collect(entries(config), weights, network, stages)
     token_table = weights.table(network[TOKENS])
     refuse_not_finite(token_table, TOKENS, weights.folder)
     if config.special_tokens:
@@ -155,120 +135,16 @@ def build_stage(checkpoint: SmolVLACheckpoint, stage: str) -> tuple[nn.Module, S
             shifted_vision_positions=checkpoint.compat == "transformers-4.55",
         )
     module = getattr(model, stage)
-    start = f"{stage}."
-    module.load_state_dict(
-        {name.removeprefix(start): tensor for name, tensor in checkpoint.state.items()
-         if name.startswith(start)},
-        strict=True, assign=True,
-    )
+    assign_stage(module, stage, checkpoint.state)
     model.requires_grad_(False)
     if stage == "vision_encoder":
         module.gather_positions()
     return module.eval(), model
 
 
-def with_prefix(names: Mapping[str, tuple[int, ...]]) -> dict[str, str]:
-    """Map names as LeRobot writes them today to those of the file (which may lack 'model.')."""
-    bare = names and not any(name.startswith("model.") for name in names)
-    return {f"model.{name}" if bare else name: name for name in names}
-
-
-def check_names(config: SmolVLAConfig, shapes: Mapping[str, tuple[int, ...]], folder: Path) -> None:
-    """Refuse missing, unknown and misshapen tensors, all named."""
-    wanted = {entry.key: entry.shape for entry in entries(config)}
-    wanted[TOKENS] = (config.text.vocabulary, config.text.width)
-    missing = [name for name in wanted if name not in shapes]
-    extra = [name for name in shapes if name not in wanted and not unused(config, name)]
-    wrong = [
-        f"{name} is {shapes[name]}, expected {shape}"
-        for name, shape in wanted.items() if name in shapes and shapes[name] != shape
-    ]
-    problems = []
-    if missing:
-        problems.append(f"{len(missing)} tensors are missing: {listed(missing)}")
-    if extra:
-        problems.append(f"{len(extra)} tensors are not known: {listed(extra)}")
-    if wrong:
-        problems.append(f"{len(wrong)} tensors have another shape: {listed(wrong)}")
-    if problems:
-        raise CheckpointError(
-            f"{folder}: {'; '.join(problems)}. Expected exactly the {len(wanted)} tensors of this "
-            "config.json; give the config and backbone it was trained with, or save it again"
-        )
-
-
-def collect(
-    config: SmolVLAConfig, weights: Weights, network: Mapping[str, str], stages: Sequence[str]
-) -> dict[str, torch.Tensor]:
-    """Return float32 tensors by our names; float32 on disk stays a view of the mapped file."""
-    tensors = {}
-    for entry in entries(config):
-        if not any(target.partition(".")[0] in stages for target in entry.targets):
-            continue
-        tensor = weights.get(network[entry.key])
-        refuse_not_finite(tensor, entry.key, weights.folder)
-        tensors.update(entry.split(tensor))
-    return tensors
-
-
-def refuse_not_finite(tensor: torch.Tensor, name: str, folder: Path) -> None:
-    if not bool(torch.isfinite(tensor).all()):
-        raise CheckpointError(
-            f"{folder}: {name} holds values that are not finite; the training went wrong or the "
-            "file is damaged: use another checkpoint"
-        )
-
-
 def rows(table: torch.Tensor, ids: tuple[int, ...], count: int) -> torch.Tensor:
     assert len(ids) == count
     return torch.stack([table[index] for index in ids]).float()
-
-
-def read_features(
-    fields: Fields,
-) -> tuple[tuple[str, ...], dict[str, tuple[int, ...]], int, int, int]:
-    """Return cameras in order, their shapes, announced empty ones, state and action widths."""
-    inputs, outputs = fields.section("input_features"), fields.section("output_features")
-    images = {
-        key: picture_shape(inputs, key)
-        for key in inputs.values if inputs.section(key).values.get("type") == "VISUAL"
-    }
-    cameras = tuple(key for key in images if not key.startswith(EMPTY_CAMERA))
-    if not cameras:
-        raise CheckpointError(
-            f"{fields.where}: no camera among input_features ({listed(inputs.values)}): expected "
-            "at least one of type VISUAL"
-        )
-    empty = fields.whole("empty_cameras", 0, low=0, high=16)
-    others = set(inputs.values) - set(images) - {STATE}
-    others |= set(outputs.values) - {ACTION}
-    if others:
-        raise CheckpointError(
-            f"{fields.where}: features {listed(others)} are not known: expected images, {STATE} "
-            f"and {ACTION}"
-        )
-    shapes = {key: images[key] for key in cameras}
-    return cameras, shapes, empty, section_width(inputs, STATE), section_width(outputs, ACTION)
-
-
-def section_width(section: Fields, name: str) -> int:
-    shape = section.section(name).values.get("shape")
-    if not (isinstance(shape, (list, tuple)) and len(shape) == 1 and is_side(shape[0])):
-        raise CheckpointError(f"{section.where}: {name} has shape {shape!r}: expected [width]")
-    return shape[0]
-
-
-def picture_shape(section: Fields, name: str) -> tuple[int, ...]:
-    shape = section.section(name).values.get("shape", ())
-    if not (isinstance(shape, (list, tuple)) and len(shape) in (0, 3) and all(map(is_side, shape))):
-        raise CheckpointError(
-            f"{section.where}: {name} has shape {shape!r}: expected [3, height, width]"
-        )
-    return tuple(shape)
-
-
-def is_side(value: Any) -> bool:
-    return type(value) is int and 1 <= value <= MOST
 
 
 def find_backbone(

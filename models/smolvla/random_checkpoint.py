@@ -21,8 +21,9 @@ import numpy as np
 import torch
 from safetensors.numpy import save_file
 
+from ..common.keys import gated_mlp, linear
 from .config import SmolVLAConfig, TextConfig, VisionConfig
-from .keys import TEXT, TOKENS, VLM, entries, gated_mlp, linear
+from .keys import TEXT, TOKENS, VLM, entries
 
 REAL = SmolVLAConfig(
     vision=VisionConfig(width=768, mlp=3072, layers=12, heads=12, patch=16, table_side=32,

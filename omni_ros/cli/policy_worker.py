@@ -121,8 +121,7 @@ def idiomatic() -> None:
     import torch
     import torch.nn.functional as F
 
-    from omni_ros.models.common import layers
-    from omni_ros.models.smolvla import backbone, expert, vision
+    from omni_ros.models.common import layers, transformer, vision
 
     def attend(queries: Any, keys_transposed: Any, values: Any, mask: Any = None) -> Any:
         return F.scaled_dot_product_attention(
@@ -131,14 +130,15 @@ def idiomatic() -> None:
             enable_gqa=queries.shape[0] != values.shape[0],
         )[0]
 
-    for module in (backbone, expert, vision):
+    for module in (transformer, vision):
         module.attend = attend
     vision.gelu_tanh = lambda x: F.gelu(x, approximate="tanh")
     layers.LayerNorm.forward = lambda self, x: F.layer_norm(
         x, (x.shape[-1],), self.weight, self.bias, self.eps
     )
     layers.RMSNorm.forward = lambda self, x: F.rms_norm(x, (x.shape[-1],), self.weight, self.eps)
-    layers.GatedMLP.forward = lambda self, x: self.down(F.silu(self.gate(x)) * self.up(x))
+    layers.GatedMLP.forward = lambda self, x: self.down(self.up(x) * (
+        F.gelu(self.gate(x), approximate="tanh") if self.gelu else F.silu(self.gate(x))))
     torch.set_grad_enabled(False)
 
 

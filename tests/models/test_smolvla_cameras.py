@@ -9,7 +9,7 @@ import pytest
 pytest.importorskip("torch")
 
 from omni_ros.models.common.errors import CheckpointError  # noqa: E402
-from omni_ros.models.smolvla.cameras import camera_names, pick_cameras  # noqa: E402
+from omni_ros.models.common.cameras import camera_names, pick_cameras  # noqa: E402
 
 ONE, TWO = "observation.images.camera1", "observation.images.camera2"
 FRONT, WRIST = "observation.images.front", "observation.images.wrist"

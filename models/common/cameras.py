@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ..common.errors import CheckpointError, listed
+from .errors import CheckpointError, listed
 
 IMAGES = "observation.images."
 RENAMES = "policy_preprocessor.json: rename_map"

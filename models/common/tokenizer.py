@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..common.errors import CheckpointError, listed
-from ..common.weights import read_json
-from .sizes import Fields
+from .errors import CheckpointError, listed
+from .weights import read_json
+from .fields import Fields
 
 NEWLINE_STEP = "smolvla_new_line_processor"
 #: More than any prompt that a policy was trained with.

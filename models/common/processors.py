@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from ..common import statistics as stats
-from ..common.errors import CheckpointError
-from ..common.statistics import Statistics
-from ..common.weights import Weights
-from .sizes import Fields
+from . import statistics as stats
+from .errors import CheckpointError
+from .statistics import Statistics
+from .weights import Weights
+from .fields import Fields
 
 STATE, ACTION = "observation.state", "action"
 

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from ..common.errors import CheckpointError, listed
-from ..common.weights import read_json
+from .errors import CheckpointError, listed
+from .weights import read_json
 
 PREPROCESSOR, POSTPROCESSOR = "policy_preprocessor.json", "policy_postprocessor.json"
 RENAME, TOKENIZE = "rename_observations_processor", "tokenizer_processor"
