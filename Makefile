@@ -21,8 +21,9 @@ setup-light:  ## the same without PyTorch and policies: the player, the world, t
 run: setup  ## set up, then run the demonstration: the arm does what sentences say
 	@source ./setup.bash && omni demo
 
+# Two workers: the tests with a graph wait most of their time, the others compute beside them.
 test: setup  ## set up, then run every test
-	@source ./setup.bash && python -P -m pytest
+	@source ./setup.bash && PYTHONSAFEPATH=1 python -m pytest -n 2 --dist loadgroup
 
 test-fast: setup  ## set up, then run the tests that need no ROS graph
 	@source ./setup.bash && python -P -m pytest -m "not graph and not slow"

@@ -20,6 +20,14 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 ORACLES = Path(__file__).resolve().parent / "data" / "oracles"
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Two workers share the suite: one graph at a time, the rest beside it file by file."""
+    for item in items:
+        path = Path(str(item.fspath)).relative_to(Path(__file__).parent)
+        group = "graph" if path.parts[0] == "graph" else str(path)
+        item.add_marker(pytest.mark.xdist_group(group))
+
+
 @pytest.fixture(scope="session", autouse=True)
 def one_thread() -> None:
     """Programs loaded by the tests' own process share a pool that is set once, before the first."""
