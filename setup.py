@@ -46,7 +46,7 @@ setup(
         "world": ["mujoco"],
         "export": ["executorch", "safetensors", "tokenizers", "torch"],
         "openpi": ["msgpack", "websockets>=15"],
-        "replay": ["rosbags"],
+        "replay": ["mcap", "rosbags"],
         "report": ["matplotlib"],
         "test": ["pytest", "hypothesis"],
     },

@@ -57,6 +57,7 @@ DEPENDENCIES: Mapping[str, Dependency] = {
     "sounddevice": Dependency(
         pip="sounddevice", note="it also needs PortAudio: sudo apt install libportaudio2"
     ),
+    "mcap": Dependency(pip="mcap"),
     "rosbags": Dependency(pip="rosbags"),
     "websockets": Dependency(pip="websockets>=15", apt="python3-websockets"),
     "msgpack": Dependency(pip="msgpack", apt="python3-msgpack"),

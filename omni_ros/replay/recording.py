@@ -140,7 +140,7 @@ class BagWriter:
     def flush(self) -> None:
         """Write to the disk what was taken, and split if it is time."""
         if self.stopped:
-            return
+            return  # counted as it came
         self._flush_due = self._now() + self.limits.flush_s
         try:
             if self._pending:
@@ -169,19 +169,19 @@ class BagWriter:
 
     def _open(self) -> None:
         path = self.folder / f"{self.folder.name}_{self._number}.mcap"
+        self._sink = Sink(path)
         self._number += 1
         self._files.append(BagFile(path.name))
-        self._pending: list[tuple[str, int]] = []
+        self._pending: list[tuple[str, int, bool]] = []
         self._pending_bytes = 0
         self._begun, self._flush_due, self._metadata_due = self._now(), self._now(), 0.0
         self._channels: dict[str, int] = {}
         self._schemas: dict[str, int] = {}
-        self._sink = Sink(path)
         self._writer = new_writer(self._sink)
         for topic in self._topics.values():
             self._register(topic)
         for name, (data, log_ns, sent_ns) in self._latched.items():
-            self._put(name, data, max(log_ns, self._last_ns), sent_ns)
+            self._put(name, data, max(log_ns, self._last_ns), sent_ns, again=True)
         self._writer.flush()
         self._note_written()
         self._write_metadata()
@@ -197,16 +197,16 @@ class BagWriter:
             topic.name, "cdr", schema,
             {"offered_qos_profiles": topic.qos_text, "topic_type_hash": topic.type_hash})
 
-    def _put(self, topic: str, data: bytes, log_ns: int, sent_ns: int) -> None:
+    def _put(self, topic: str, data: bytes, log_ns: int, sent_ns: int, again: bool = False) -> None:
         self._writer.add_message(self._channels[topic], log_ns, data, sent_ns)
-        self._pending.append((topic, log_ns))
+        self._pending.append((topic, log_ns, again))
         self._pending_bytes += len(data)
         self._last_ns = max(self._last_ns, log_ns)
 
     def _note_written(self) -> None:
         file = self._files[-1]
-        for topic, log_ns in self._pending:
-            self.written[topic] = self.written.get(topic, 0) + 1
+        for topic, log_ns, again in self._pending:
+            self.written[topic] = self.written.get(topic, 0) + (not again)
             file.add(topic, log_ns)
         self._pending, self._pending_bytes = [], 0
         file.size = self._sink.committed
@@ -228,14 +228,12 @@ class BagWriter:
         self._sink.close()
         self._files[-1].size = self._sink.committed
         limits = self.limits
+        if limits.keep == "first" and self.bytes_written >= limits.total_bytes:
+            self._end(f"all of {limits.total_bytes / 1e6:.0f} MB (max_mb) are used")
+            return
         # What the next file may grow to has to fit as well.
-        while self.bytes_written + limits.file_bytes > limits.total_bytes:
-            if limits.keep == "first":
-                if self.bytes_written < limits.total_bytes:
-                    break
-                self._write_metadata()
-                self._end(f"all of {limits.total_bytes / 1e6:.0f} MB (max_mb) are used")
-                return
+        while (limits.keep == "last" and len(self._files) > 1
+               and self.bytes_written + limits.file_bytes > limits.total_bytes):
             oldest = self._files.pop(0)
             (self.folder / oldest.name).unlink(missing_ok=True)
             self.files_dropped += 1
@@ -262,8 +260,8 @@ class BagWriter:
 
     def _fail(self, why: str) -> None:
         """The disk takes no more: keep what is on it, and close the file with the room held for that."""
-        for topic, _ in self._pending:
-            self.lost[topic] = self.lost.get(topic, 0) + 1
+        for topic, _, again in self._pending:
+            self.lost[topic] = self.lost.get(topic, 0) + (not again)
         self._pending, self._pending_bytes = [], 0
         self.stopped = why
         (self.folder / RESERVE).unlink(missing_ok=True)

@@ -107,14 +107,15 @@ def scan(path: Path) -> Contents:
     with path.open("rb") as file:
         if file.read(len(MAGIC)) != MAGIC:
             raise ValueError(f"{path} is no MCAP file: it begins otherwise")
-        index_of = None
+        index_of, channels = None, []
         for code, body, start, end in _records(file, path.stat().st_size):
             if code == _DATA_END:
                 contents.closed = _is_closed(file, path.stat().st_size)
                 break
             if code == _CHUNK:
                 chunk = _parse(records.Chunk, body)
-                if chunk is None or not _take(contents, chunk, records):
+                inside = None if chunk is None else _take(contents, chunk, records)
+                if inside is None:
                     break
                 index_of = records.ChunkIndex(
                     chunk_length=end - start, chunk_start_offset=start,
@@ -123,10 +124,14 @@ def scan(path: Path) -> Contents:
                     message_index_offsets={}, message_start_time=chunk.message_start_time,
                     uncompressed_size=chunk.uncompressed_size)
                 contents.chunks.append(index_of)
+                channels.append(inside)
             elif code == _INDEX and index_of is not None:
                 index_of.message_index_offsets[int.from_bytes(body[:2], "little")] = start
                 index_of.message_index_length += end - start
             contents.end = end
+    for index, inside in zip(contents.chunks, channels, strict=True):
+        if set(index.message_index_offsets) != inside:  # cut off in the middle of them
+            index.message_index_offsets, index.message_index_length = {}, 0
     return contents
 
 
@@ -156,23 +161,25 @@ def _parse(kind: Any, body: bytes) -> Any:
         return None
 
 
-def _take(contents: Contents, chunk: Any, records: Any) -> bool:
-    """Add what is in a chunk; False if it is damaged."""
+def _take(contents: Contents, chunk: Any, records: Any) -> set[int] | None:
+    """Add what is in a chunk; return the channels of its messages, None if it is damaged."""
     breakup = require("mcap.stream_reader", "to mend a bag").breakup_chunk
     try:
         inside = breakup(chunk, validate_crc=True)
     except Exception:  # noqa: BLE001 - decompressors raise errors of their own
-        return False
+        return None
+    channels = set()
     for record in inside:
         if isinstance(record, records.Schema):
             contents.schemas[record.id] = record
         elif isinstance(record, records.Channel):
             contents.channels[record.id] = record
         elif isinstance(record, records.Message):
+            channels.add(record.channel_id)
             contents.counts[record.channel_id] += 1
             contents.start_ns = min(contents.start_ns, record.log_time)
             contents.end_ns = max(contents.end_ns, record.log_time)
-    return True
+    return channels
 
 
 def _summary(contents: Contents) -> bytes:
@@ -195,13 +202,14 @@ def _summary(contents: Contents) -> bytes:
         for entry in entries:
             entry.write(builder)
         if builder.count > before:
-            groups.append(records.SummaryOffset(code, builder.count - before, start + before))
+            groups.append(records.SummaryOffset(
+                group_opcode=code, group_start=start + before, group_length=builder.count - before))
     offsets = start + builder.count
     for group in groups:
         group.write(builder)
     summary = builder.end()
     crc = zlib.crc32(struct.pack("<BQQQ", _FOOTER, 20, start, offsets), zlib.crc32(summary))
-    records.Footer(start, offsets, crc).write(builder)
+    records.Footer(summary_start=start, summary_offset_start=offsets, summary_crc=crc).write(builder)
     return data_end + summary + builder.end() + MAGIC
 
 
