@@ -13,10 +13,9 @@ from __future__ import annotations
 import array
 import sys
 import threading
-import time
 import traceback
 
-from diagnostic_msgs.msg import DiagnosticArray, DiagnosticStatus, KeyValue
+from diagnostic_msgs.msg import DiagnosticArray
 from geometry_msgs.msg import Point
 from rcl_interfaces.msg import SetParametersResult
 from rclpy.clock import Clock, ClockType
@@ -31,21 +30,18 @@ from trajectory_msgs.msg import JointTrajectory
 from omni_ros.nodes._runtime import logged, run
 from omni_ros.nodes._support import time_message, to_ns
 from omni_ros.nodes._world_cameras import CameraThread
+from omni_ros.nodes._world_diagnostics import Report
 from omni_ros.nodes._world_parameters import PARAMETERS, check
+from omni_ros.nodes._world_physics import JOIN_TIMEOUT_S, Outputs, PhysicsThread
 from omni_ros.player.trajectory import TrajectoryPoint
 from omni_ros.srv import GetContacts, ResetWorld
 from omni_ros.world.arm import (
-    CONTROL_PERIOD_S,
     FORWARD_POSITION,
     FORWARD_VELOCITY,
     JOINT_TRAJECTORY,
     ControlledArm,
 )
-from omni_ros.world.pacing import Divider, Pacer
 from omni_ros.world.simulation import Simulation
-
-#: How long the physics may take to end before that is reported, seconds.
-JOIN_TIMEOUT_S = 2.0
 
 # Drivers publish reliably, so that both kinds of subscribers can listen.
 SENSOR_QOS = QoSProfile(
@@ -78,13 +74,17 @@ class WorldNode(LifecycleNode):
         self.add_on_set_parameters_callback(self._on_parameters)
         self._lock = threading.Lock()
         self._arm: ControlledArm | None = None
-        self._physics: threading.Thread | None = None
+        self._physics: PhysicsThread | None = None
         self._cameras: CameraThread | None = None
         self._entities: list = []
-        self._stop = threading.Event()
         self.stop_requested = threading.Event()  # replaced by that of `run`
         self.exit_status = 0
-        self._sim_ns = 0
+        self._stopped_ns = 0
+
+    @property
+    def _sim_ns(self) -> int:
+        """Simulated time, ns; it goes on where it was stopped."""
+        return self._stopped_ns if self._physics is None else self._physics.sim_ns
 
     def _value(self, name: str):
         return self.get_parameter(name).value
@@ -118,11 +118,16 @@ class WorldNode(LifecycleNode):
         result = super().on_activate(state)
         with self._lock:
             self._arm.activate(self._sim_ns if self._simulated_time else self._ros_now())
-        self._stop.clear()
-        self._physics = threading.Thread(
-            target=lambda: self._guarded(self._run_physics), name="world_physics"
+        outputs = Outputs(
+            joints=self._publish_joints,
+            clock=self._publish_clock if self._simulated_time else None,
+            images=self._cameras.offer if self._camera_pubs else None,
         )
-        self._physics.start()
+        self._physics = PhysicsThread(
+            self._arm, self._lock, outputs, self._value, self._ros_now, self._guarded
+        )
+        self._report.start(self._physics.pacer)
+        self._physics.start(self._sim_ns)
         return result
 
     @logged
@@ -228,7 +233,7 @@ class WorldNode(LifecycleNode):
             self._entities.append((self.destroy_service, service))
         # Wall time: diagnostics come also while simulated time stands still.
         steady = Clock(clock_type=ClockType.STEADY_TIME)
-        self._report = _Window()
+        self._report = Report(self.get_fully_qualified_name())
         timer = self.create_timer(1.0, self._publish_diagnostics, clock=steady)
         self._entities.append((self.destroy_timer, timer))
 
@@ -245,12 +250,11 @@ class WorldNode(LifecycleNode):
             self._arm = None
 
     def _stop_physics(self) -> None:
-        self._stop.set()
-        if self._physics is not None:
-            self._physics.join(JOIN_TIMEOUT_S)
-            if self._physics.is_alive():
-                self.get_logger().error(f"physics did not stop within {JOIN_TIMEOUT_S} s")
-            self._physics = None
+        if self._physics is None:
+            return
+        if not self._physics.stop():
+            self.get_logger().error(f"physics did not stop within {JOIN_TIMEOUT_S} s")
+        self._stopped_ns, self._physics = self._physics.sim_ns, None
 
     def _guarded(self, work) -> None:
         """Run a thread's work; if it fails, end the node: a world that stands still is worse."""
@@ -261,48 +265,13 @@ class WorldNode(LifecycleNode):
             self.exit_status = 1
             self.stop_requested.set()
 
-    # -- physics ----------------------------------------------------------------------------
+    # -- outputs ----------------------------------------------------------------------------
 
     def _ros_now(self) -> int:
         return self.get_clock().now().nanoseconds
 
-    def _run_physics(self) -> None:
-        """Step until stopped, each step stamped with the instant it stands for."""
-        period_ns = round(CONTROL_PERIOD_S * 1e9)
-        pacer = Pacer(CONTROL_PERIOD_S, self._value("real_time_factor"))
-        joints = Divider(self._value("joint_state_rate"))
-        images = Divider(self._value("image_rate") if self._camera_pubs else 0.0)
-        clock = Divider(self._value("clock_rate"))
-        self._report.start(pacer)
-        last_ns = 0
-        pacer.start(time.monotonic_ns())
-        while not self._stop.is_set():
-            now = time.monotonic_ns()
-            deadline = pacer.deadline_ns
-            if not pacer.due(now):
-                time.sleep((deadline - now) * 1e-9)
-                continue
-            if self._simulated_time:
-                self._sim_ns += period_ns
-                stamp_ns = self._sim_ns
-            else:
-                # The deadline in ROS time, so that stamps are evenly spaced however late we are.
-                # They keep rising when the clock is set back a little; a leap is passed on.
-                stamp_ns = self._ros_now() - (time.monotonic_ns() - deadline)
-                if 0 <= last_ns - stamp_ns < 1_000_000_000:
-                    stamp_ns = last_ns + 1
-                last_ns = stamp_ns
-            run_ns = pacer.steps * period_ns  # evenly spaced, unlike stamps, so rates come out even
-            with self._lock:
-                self._arm.step(stamp_ns)
-                joint_state = self._arm.joint_state() if joints.due(run_ns) else None
-                pose = self._arm.simulation.pose() if images.due(run_ns) else None
-            if self._clock_pub is not None and clock.due(run_ns):
-                self._clock_pub.publish(ClockMsg(clock=time_message(stamp_ns)))
-            if pose is not None:
-                self._cameras.offer(stamp_ns, pose)
-            if joint_state is not None:
-                self._publish_joints(stamp_ns, joint_state)
+    def _publish_clock(self, stamp_ns: int) -> None:
+        self._clock_pub.publish(ClockMsg(clock=time_message(stamp_ns)))
 
     def _publish_joints(self, stamp_ns: int, joint_state) -> None:
         msg = JointState(name=list(self._arm.simulation.joint_names))
@@ -311,6 +280,12 @@ class WorldNode(LifecycleNode):
             array.array("d", values.tobytes()) for values in joint_state
         )
         self._joint_pub.publish(msg)
+
+    def _publish_diagnostics(self) -> None:
+        status = self._report.status(self._arm, self._cameras, self._value("real_time_factor"))
+        msg = DiagnosticArray(status=[status])
+        msg.header.stamp = time_message(self._sim_ns if self._simulated_time else self._ros_now())
+        self._diagnostics_pub.publish(msg)
 
     # -- commands and services --------------------------------------------------------------
 
@@ -362,77 +337,6 @@ class WorldNode(LifecycleNode):
         response.object_names = list(positions)
         response.object_positions = [_point(position) for position in positions.values()]
         return response
-
-    # -- diagnostics ------------------------------------------------------------------------
-
-    def _publish_diagnostics(self) -> None:
-        arm, cameras, asked = self._arm, self._cameras, self._value("real_time_factor")
-        rejected = sum(arm.rejected.values())
-        factor = self._report.real_time_factor()
-        frames, dropped, render_s = cameras.published, cameras.dropped, cameras.render_s
-        fresh = self._report.changes(rejected=rejected, dropped=dropped)
-        problems = []
-        if factor is not None and factor < 0.97 * asked:
-            problems.append(f"runs at {factor:.2f} of real time, asked for {asked:.2f}")
-        if fresh["dropped"]:
-            problems.append(f"{fresh['dropped']} image(s) dropped: drawing is too slow")
-        if fresh["rejected"]:
-            problems.append(f"{fresh['rejected']} command(s) refused: {arm.last_rejection}")
-        status = DiagnosticStatus(
-            name=f"{self.get_fully_qualified_name()}: simulation",
-            hardware_id="omni_ros table-top (simulated)",
-            level=DiagnosticStatus.WARN if problems else DiagnosticStatus.OK,
-            message="; ".join(problems) or ("running" if arm.active else "inactive"),
-        )
-        values = {
-            "controller": arm.controller,
-            "real-time factor": "" if factor is None else f"{factor:.3f}",
-            "time given up (s)": f"{self._report.slipped_s():.3f}",
-            "commands accepted": sum(arm.accepted.values()),
-            "commands refused": rejected,
-            "last refusal": arm.last_rejection,
-            "command timeouts": arm.trajectory.timeouts,
-            "images published": frames,
-            "images dropped": dropped,
-            "drawing time (ms)": f"{render_s * 1e3:.2f}",
-        }
-        status.values = [KeyValue(key=key, value=str(value)) for key, value in values.items()]
-        msg = DiagnosticArray(status=[status])
-        now_ns = self._sim_ns if self._simulated_time else self._ros_now()
-        msg.header.stamp = time_message(now_ns)
-        self._diagnostics_pub.publish(msg)
-
-
-class _Window:
-    """What happened since it was last asked: real-time factor and counters."""
-
-    def __init__(self) -> None:
-        self._pacer: Pacer | None = None
-        self._seen: dict[str, int] = {}
-        self._steps = 0
-        self._since_ns = 0
-
-    def start(self, pacer: Pacer) -> None:
-        self._steps, self._since_ns, self._pacer = 0, time.monotonic_ns(), pacer
-
-    def real_time_factor(self) -> float | None:
-        """Return simulated seconds a second since the last call, None before the first step."""
-        if self._pacer is None:
-            return None
-        now, steps = time.monotonic_ns(), self._pacer.steps
-        simulated_ns = (steps - self._steps) * CONTROL_PERIOD_S * 1e9
-        factor = simulated_ns / max(now - self._since_ns, 1)
-        self._steps, self._since_ns = steps, now
-        return factor
-
-    def slipped_s(self) -> float:
-        return 0.0 if self._pacer is None else self._pacer.slipped_ns * 1e-9
-
-    def changes(self, **counters: int) -> dict[str, int]:
-        """Return by how much each counter rose since the last call."""
-        rises = {name: value - self._seen.get(name, 0) for name, value in counters.items()}
-        self._seen.update(counters)
-        return rises
 
 
 def _point(position) -> Point:
