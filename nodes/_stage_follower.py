@@ -9,6 +9,7 @@ from typing import Callable
 
 from omni_ros.msg import StageHandoff, StageTiming
 from omni_ros.nodes._stage_node import StageNode
+from omni_ros.nodes._stage_record import StageRecorder
 from omni_ros.nodes._support import duration_message, to_ns
 from omni_ros.programs import ProgramError
 from omni_ros.stages import Instruction
@@ -37,6 +38,8 @@ class FollowerNode(StageNode):
 
     def connect(self) -> None:
         self.make_inbox(self.topic)
+        self.recorder = StageRecorder(self, self.stage)
+        self.keep(self.recorder.destroy)
         self.keep(self.release)
 
     def begin(self) -> None:

@@ -16,6 +16,7 @@ from omni_ros.nodes._polled import PolledSubscription
 from omni_ros.nodes._runtime import run
 from omni_ros.nodes._stage_follower import FollowerNode, hand_off_s, seconds_by_stage, timing
 from omni_ros.nodes._stage_node import STAGES, STATUSES_QOS
+from omni_ros.nodes._stage_record import Record, StepWatch, flat
 from omni_ros.nodes._support import (
     CHUNK_QOS,
     COMMAND_QOS,
@@ -139,14 +140,15 @@ class ActionHeadNode(FollowerNode):
         stamp_ns = to_ns(message.header.stamp)
         fill_noise(self._noise, seed=self.policy.noise_seed, stamp_ns=stamp_ns)
         self._delay = self._estimator.delay(dt_ns=self.policy.dt_ns)
+        record, rest = self.recorder.open(), None
         if self._guide is not None:
             rest = self._leftover.at(stamp_ns, message.instruction_seq)
             self._guide.begin(rest, delay=self._delay)
             self._uncovered = self._guide.uncovered
         ready = time.perf_counter()
         try:
-            padded = self._head.denoise(
-                self._noise, guide=self._guide, stop=self._thread.stopping.is_set)
+            watch = self._guide if record is None else StepWatch(record, self._guide)
+            padded = self._head.denoise(self._noise, guide=watch, stop=self._thread.stopping.is_set)
         except Stopped:
             self.drop("stopped", message)
             return
@@ -161,7 +163,20 @@ class ActionHeadNode(FollowerNode):
             return
         seconds = {"hand_off": waited_s + ready - began, "action_head": done - ready}
         self._publish(message, actions, seconds, done)
+        if record is not None:
+            watch.end(padded)
+            self._say(record, message, rest, normalised)
         self._leftover.keep(normalised, stamp_ns, message.instruction_seq)
+
+    def _say(self, record: Record, message: StageHandoff, rest: np.ndarray | None,
+             normalised: np.ndarray) -> None:
+        """Tell whoever records what the chunk was drawn from."""
+        said = record.message
+        said.source, said.chunk_id = self._source, self._chunk_id
+        said.noise_seed, said.steps = self.policy.noise_seed, self._head.steps
+        said.guided, said.delay_rows = self._guide is not None, self._delay
+        said.leftover, said.normalised = flat(rest), flat(normalised)
+        self.recorder.publish(record, message)
 
     def _bind(self, arrays) -> None:
         """:raises KeyError, ValueError, ProgramError: they are not what the program reads."""

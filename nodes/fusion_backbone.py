@@ -11,10 +11,12 @@ import numpy as np
 from omni_ros.msg import PolicyStatus, StageHandoff
 from omni_ros.nodes._runtime import run
 from omni_ros.nodes._stage_follower import FollowerNode, hand_off_s, timing
+from omni_ros.nodes._stage_record import flat
 from omni_ros.nodes._support import to_ns
 from omni_ros.policy.observation import check_state
 from omni_ros.policy.smolvla_stages import FusionBackbone
 from omni_ros.programs import TensorSpec
+from omni_ros.replay.fingerprints import PREFIX, STATE, VALID
 from omni_ros.stages.tally import State
 
 
@@ -59,6 +61,18 @@ class FusionBackboneNode(FollowerNode):
             return
         around_s = time.perf_counter() - began - run_s
         self._hand_over(message, waited_s + around_s, run_s)
+        self._say(message, outputs)
+
+    def _say(self, message: StageHandoff, outputs) -> None:
+        """Tell whoever records what the prefix was made of."""
+        record, backbone = self.recorder.open(), self._backbone
+        if record is not None:
+            record.message.prompt = flat(backbone.tokens.ids, "i")
+            record.message.prompt_mask = flat(backbone.tokens.mask, "B")
+            record.tensor(STATE, backbone.state)
+            record.tensor(VALID, backbone.valid)
+            record.tensor(PREFIX, *(outputs[spec.name] for spec in backbone.program.outputs))
+            self.recorder.publish(record, message)
 
     def _bind(self, message: StageHandoff, arrays, outputs) -> None:
         """Let the program read and write where the tensors lie.

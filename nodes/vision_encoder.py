@@ -20,6 +20,7 @@ from omni_ros.nodes._runtime import run
 from omni_ros.nodes._stage_camera import CameraInput
 from omni_ros.nodes._stage_follower import timing
 from omni_ros.nodes._stage_node import STAGES, StageNode
+from omni_ros.nodes._stage_record import Record, StageRecorder
 from omni_ros.nodes._support import (
     CHUNK_QOS,
     JOINT_STATES_QOS,
@@ -32,6 +33,7 @@ from omni_ros.policy.pace import Pace
 from omni_ros.policy.pictures import look_at
 from omni_ros.policy.smolvla_stages import VisionEncoder
 from omni_ros.programs import TensorSpec
+from omni_ros.replay.fingerprints import IMAGE_TOKENS, PICTURE, PIXELS
 from omni_ros.requirements import require
 from omni_ros.stages import Freshness, Instruction
 from omni_ros.stages.gate import newest, read_sentence
@@ -84,6 +86,8 @@ class VisionEncoderNode(StageNode):
         self._outbox = self.make_outbox("image_tokens", [
             TensorSpec(f"image_{slot}", self._encoder.shape, "float32")
             for slot in range(len(self._cameras))])
+        self._recorder = StageRecorder(self, self.stage)
+        self.keep(self._recorder.destroy)
         text = read_sentence(self.get_parameter("instruction").value)
         self.instruction = Instruction(text, time.time_ns())
         # In one process with the others there is nobody who could know more.
@@ -224,12 +228,14 @@ class VisionEncoderNode(StageNode):
         self.tally.started()
         self._pace.started(picked.stamp_ns, now_ns)
         self._ages = max(picked.ages_s.values()), max(picked.receipt_ages_s.values())
-        message = self._outbox.message()
+        message, record = self._outbox.message(), self._recorder.open()
         arrays, run_s = self._outbox.begin(), 0.0
         for slot, (name, picture) in enumerate(pictures.items()):
             if self.stopping:
                 break  # what there is will not be handed over
             self._encoder.prepare(picture, camera=name)
+            if record is not None:
+                record.copy(PIXELS + name, self._encoder.pixels)
             run_s += self._encoder.run(arrays[f"image_{slot}"])
         waited_s = (mono_ns - picked.received_ns) * 1e-9
         total_s, done_ns = (time.monotonic_ns() - began_ns) * 1e-9, time.time_ns()
@@ -244,10 +250,27 @@ class VisionEncoderNode(StageNode):
         message.timings = [
             timing("arrival", arrival_s), timing("intake", waited_s),
             timing("preprocess", total_s - run_s), timing("vision_encoder", run_s)]
-        self._hand_over(message, done_ns, {
+        handed_over = self._hand_over(message, done_ns, {
             "intake": waited_s, "preprocess": total_s - run_s, "vision_encoder": run_s})
+        if handed_over and record is not None:
+            self._say(record, message, picked, pictures, arrays)
 
-    def _hand_over(self, message: StageHandoff, done_ns: int, timings: dict[str, float]) -> None:
+    def _say(self, record: Record, message: StageHandoff, picked: Assembled,
+             pictures: dict[str, np.ndarray], arrays) -> None:
+        """Tell whoever records what the observation was made of."""
+        said = record.message
+        said.cameras = list(pictures)
+        said.picture_stamps = [time_message(picked.picture_stamps[name]) for name in pictures]
+        said.joint_names = list(self.robot.joint_names)
+        said.positions = array("d", picked.positions.tobytes())
+        said.state, said.masked_cameras = message.state, message.masked_cameras
+        for slot, (name, picture) in enumerate(pictures.items()):
+            record.tensor(PICTURE + name, picture)
+            record.tensor(IMAGE_TOKENS + name, arrays[f"image_{slot}"])
+        self._recorder.publish(record, message)
+
+    def _hand_over(self, message: StageHandoff, done_ns: int, timings: dict[str, float]) -> bool:
+        """Return whether the observation is still wanted, and so was handed over."""
         stamp_ns = to_ns(message.header.stamp)
         self.listen()
         reason = "stopped" if self.stopping else self.gate.still_wanted(
@@ -256,11 +279,12 @@ class VisionEncoderNode(StageNode):
         if reason is not None:
             self.drop(reason, message)
             self._pace.dropped(stamp_ns)
-            return
+            return False
         names = [f"image_{slot}" for slot in range(len(self._cameras))]
         self._outbox.hand_over(message, names, inline=self.inline, done_ns=done_ns)
         self.tally.handed_on(message.observation_seq, stamp_ns, time.monotonic_ns(), timings)
         self.tally.set_state(State.RUNNING, f"observations go through: {message.instruction}")
+        return True
 
     def fill_status(self, message: PolicyStatus) -> None:
         super().fill_status(message)
