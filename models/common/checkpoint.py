@@ -23,6 +23,18 @@ from .weights import Weights
 EMPTY_CAMERA = "observation.images.empty_camera_"
 
 
+@dataclass(frozen=True)
+class Relative:
+    """Actions that are to be added to the state, but for some joints.
+
+    :param names: of the actions; None where the checkpoint does not have them.
+    :param apart: joints are absolute whose names contain one of these words.
+    """
+
+    names: tuple[str, ...] | None = None
+    apart: tuple[str, ...] = ()
+
+
 @dataclass
 class PolicyCheckpoint:
     """What a checkpoint says, checked."""
@@ -43,6 +55,8 @@ class PolicyCheckpoint:
     compat: str
     unused: tuple[str, ...]  # tensors that nothing at inference reads
     files: tuple[Path, ...]  # what was read, for hashing
+    aloha: str = "none"  # whose constants turn ALOHA's joints into the policy's, see `conventions`
+    relative: Relative | None = None  # actions relative to the state of the observation
 
     @property
     def slots(self) -> int:

@@ -20,7 +20,7 @@ class Entry:
     shape: tuple[int, ...]
     targets: tuple[str, ...]
     columns: tuple[int, ...] = ()  # widths of the pieces, if split by columns
-    rows: int = 1  # pieces of equal height, if split by rows
+    rows: int = 1  # pieces of equal height, if split by rows; one without a name is not used
     flat: bool = False  # everything but the first dimension becomes one
     plus: float = 0.0  # added to every value
 
@@ -29,7 +29,8 @@ class Entry:
         if self.plus:
             tensor = tensor + self.plus
         if self.rows > 1:
-            yield from zip(self.targets, tensor.chunk(self.rows), strict=True)
+            pieces = zip(self.targets, tensor.chunk(self.rows), strict=True)
+            yield from ((target, piece.contiguous()) for target, piece in pieces if target)
             return
         if not self.columns:
             yield self.targets[0], tensor.flatten(1) if self.flat else tensor

@@ -12,11 +12,13 @@ import numpy as np
 
 from . import statistics as stats
 from .errors import CheckpointError
+from .fields import Fields
 from .statistics import Statistics
 from .weights import Weights
-from .fields import Fields
 
 STATE, ACTION = "observation.state", "action"
+#: What a config.json that says nothing means.
+MODES = {"VISUAL": "IDENTITY", "STATE": "MEAN_STD", "ACTION": "MEAN_STD"}
 
 
 def plain(weights: Weights, name: str) -> np.ndarray:
@@ -31,6 +33,7 @@ class StatisticsSources:
         self, folder: Path, fields: Fields, weights: Weights, old: list[str],
         given: Path | str | Mapping[str, Any] | None, dataset: str | None,
         pre: Mapping[str, Mapping[str, Any]] | None, post: Mapping[str, Mapping[str, Any]] | None,
+        modes: Mapping[str, str] = MODES,
     ) -> None:
         self.folder, self.weights, self.dataset = folder, weights, dataset
         self.files: list[Path] = []
@@ -39,9 +42,8 @@ class StatisticsSources:
         self.given: stats.Arrays = {}
         if given is not None and not self.identity:
             self.given = stats.read_given(given, (STATE, ACTION))
-        modes = fields.section("normalization_mapping").values if (
-            "normalization_mapping" in fields.values
-        ) else {"VISUAL": "IDENTITY", "STATE": "MEAN_STD", "ACTION": "MEAN_STD"}
+        if "normalization_mapping" in fields.values:
+            modes = fields.section("normalization_mapping").values
         self.sides = {
             STATE: self._side(pre, "normalizer_processor", modes),
             ACTION: self._side(post, "unnormalizer_processor", modes),

@@ -17,34 +17,42 @@ from .weights import read_json
 PREPROCESSOR, POSTPROCESSOR = "policy_preprocessor.json", "policy_postprocessor.json"
 RENAME, TOKENIZE = "rename_observations_processor", "tokenizer_processor"
 NORMALIZE, UNNORMALIZE = "normalizer_processor", "unnormalizer_processor"
-NEWLINE, BATCH, DEVICE = "smolvla_new_line_processor", "to_batch_processor", "device_processor"
+BATCH, DEVICE = "to_batch_processor", "device_processor"
+NEWLINE = "smolvla_new_line_processor"
+PI0_NEWLINE = "pi0_new_line_processor"
+PI05_PROMPT = "pi05_prepare_state_tokenizer_processor_step"
 RELATIVE, ABSOLUTE = "relative_actions_processor", "absolute_actions_processor"
 
-#: Those that each file may have.
+#: Those that each file may have, beside what makes a family's prompt.
 KNOWN = {
-    PREPROCESSOR: (RENAME, BATCH, NEWLINE, TOKENIZE, DEVICE, NORMALIZE, RELATIVE),
+    PREPROCESSOR: (RENAME, BATCH, TOKENIZE, DEVICE, NORMALIZE, RELATIVE),
     POSTPROCESSOR: (UNNORMALIZE, DEVICE, ABSOLUTE),
 }
 #: A step is named in a registry, or (also valid) by its class.
 CLASSES = {
     "RenameObservationsProcessorStep": RENAME, "TokenizerProcessorStep": TOKENIZE,
     "NormalizerProcessorStep": NORMALIZE, "UnnormalizerProcessorStep": UNNORMALIZE,
-    "SmolVLANewLineProcessor": NEWLINE, "AddBatchDimensionProcessorStep": BATCH,
+    "SmolVLANewLineProcessor": NEWLINE, "Pi0NewLineProcessor": PI0_NEWLINE,
+    "Pi05PrepareStateTokenizerProcessorStep": PI05_PROMPT, "AddBatchDimensionProcessorStep": BATCH,
     "DeviceProcessorStep": DEVICE, "RelativeActionsProcessorStep": RELATIVE,
     "AbsoluteActionsProcessorStep": ABSOLUTE,
 }
 HOME = "lerobot."
 #: Once or twice is the same.
-REPEATABLE = (BATCH, DEVICE, NEWLINE, RELATIVE, ABSOLUTE)
+REPEATABLE = (BATCH, DEVICE, NEWLINE, PI0_NEWLINE)
 #: Kinds of features by the name of what normalises them.
 NORMALISED = {NORMALIZE: ("observation.state", "STATE"), UNNORMALIZE: ("action", "ACTION")}
 
 Steps = Mapping[str, Mapping[str, Any]]
 
 
-def read_steps(path: Path) -> dict[str, dict[str, Any]] | None:
+def read_steps(
+    path: Path, prompt: str = NEWLINE, *, relative: bool = False
+) -> dict[str, dict[str, Any]] | None:
     """Return a processor's steps by name, or None where the release wrote no such file.
 
+    :param prompt: the step that makes the family's prompt.
+    :param relative: whether actions relative to the state are taken.
     :raises CheckpointError: a step is not known, stands twice, or does what is not done here.
     """
     if not path.is_file():
@@ -57,7 +65,7 @@ def read_steps(path: Path) -> dict[str, dict[str, Any]] | None:
         where = f"{path}: step {index}"
         if not isinstance(step, Mapping):
             raise CheckpointError(f"{where} is {step!r}: expected an object")
-        name = _name(step, where, KNOWN[path.name])
+        name = _name(step, where, (*KNOWN[path.name], prompt))
         config = step.get("config", {})
         if not isinstance(config, Mapping):
             raise CheckpointError(f"{where} ({name}): config is {config!r}: expected an object")
@@ -66,7 +74,7 @@ def read_steps(path: Path) -> dict[str, dict[str, Any]] | None:
                 f"{where}: {name} is there twice: expected one; what two of them do is not done "
                 "here: train and save with one"
             )
-        _check_config(name, config, f"{where} ({name})")
+        _check_config(name, config, f"{where} ({name})", relative)
         found[name] = {**step, "config": dict(config)}
     return found
 
@@ -85,8 +93,15 @@ def _name(step: Mapping[str, Any], where: str, known: tuple[str, ...]) -> str:
     return str(name)
 
 
-def _check_config(name: str, config: Mapping[str, Any], where: str) -> None:
-    if name in (RELATIVE, ABSOLUTE) and config.get("enabled") is not False:
+def _check_config(
+    name: str, config: Mapping[str, Any], where: str, relative: bool
+) -> None:
+    if name in (RELATIVE, ABSOLUTE) and relative:
+        if type(config.get("enabled", False)) is not bool:
+            raise CheckpointError(
+                f"{where}: enabled is {config['enabled']!r}: expected true or false"
+            )
+    elif name in (RELATIVE, ABSOLUTE) and config.get("enabled") is not False:
         raise CheckpointError(
             f"{where}: enabled is {config.get('enabled')!r}: expected false; actions relative to "
             "the state are not turned into absolute ones here: train with absolute actions"

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from .errors import CheckpointError, listed
-from .weights import read_json
 from .fields import Fields
+from .steps import NEWLINE
+from .weights import read_json
 
-NEWLINE_STEP = "smolvla_new_line_processor"
 #: More than any prompt that a policy was trained with.
 MOST_TOKENS = 4096
 
@@ -62,18 +62,32 @@ class Tokenizer:
         )
 
 
+@dataclass(frozen=True)
+class PromptDefaults:
+    """What a family's releases without processor files did.
+
+    :param newline: the step that ends a task with a newline; None where there is none.
+    """
+
+    newline: str | None = NEWLINE
+    length: int = 48
+    padding: str = "longest"
+    name: str = ""
+
+
 def read_tokenizer(
-    fields: Fields, steps: Mapping[str, Mapping[str, Any]] | None, backbone: Path | None
+    fields: Fields, steps: Mapping[str, Mapping[str, Any]] | None, backbone: Path | None,
+    defaults: PromptDefaults = PromptDefaults(),
 ) -> Tokenizer:
     """Take the prompt's rules from the preprocessor, else (older releases) from config.json."""
-    said = fields.whole("tokenizer_max_length", 48, high=MOST_TOKENS)
+    said = fields.whole("tokenizer_max_length", defaults.length, high=MOST_TOKENS)
     values = {
         "max_length": said,
-        "padding": fields.values.get("pad_language_to", "longest"),
+        "padding": fields.values.get("pad_language_to", defaults.padding),
         "padding_side": "right", "truncation": True, "task_key": "task",
-        "tokenizer_name": fields.values.get("vlm_model_name", ""),
+        "tokenizer_name": fields.values.get("vlm_model_name", defaults.name),
     }
-    newline = True  # releases without processor files always added it
+    newline = defaults.newline is not None  # releases without processor files always added it
     if steps is not None:
         if "tokenizer_processor" not in steps:
             raise CheckpointError(
@@ -82,7 +96,7 @@ def read_tokenizer(
             )
         step = steps["tokenizer_processor"].get("config", {})
         values.update({key: step[key] for key in values if step.get(key) is not None})
-        newline = NEWLINE_STEP in steps
+        newline = defaults.newline in steps
     for key, expected in (("padding_side", "right"), ("truncation", True), ("task_key", "task")):
         if values[key] != expected:
             raise CheckpointError(

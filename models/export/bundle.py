@@ -21,11 +21,10 @@ import torch
 
 import omni_ros
 from omni_ros.bundles import file_entry, layout, this_machine, verify_files, write_manifest
+from omni_ros.bundles.kinds import kind_of
 from omni_ros.telemetry.provenance import package_version
 
-from ..common.errors import CheckpointError
-from ..common.weights import read_json
-from .families import FAMILIES
+from .families import FAMILIES, family_class, family_of
 from .folder import check_target, whole_folder
 from .joints import parse_joints
 from .lower import RECIPES
@@ -43,7 +42,7 @@ def export_checkpoint(
     checkpoint: Path | str,
     out: Path | str,
     *,
-    joints: Any,
+    joints: Any = None,
     backbone: Path | str | None = None,
     base: Path | str | None = None,
     recipe: str = "fp32",
@@ -60,7 +59,8 @@ def export_checkpoint(
 ) -> layout.Manifest:
     """Write a bundle and return its manifest.
 
-    :param joints: see :func:`.joints.parse_joints`; "raw" for a bundle that moves no robot.
+    :param joints: see :func:`.joints.parse_joints`; "raw" for a bundle that moves no robot. None
+        for a voice.
     :param backbone, base, dataset, statistics: see the family's load_checkpoint; `lerobot_compat`
         is its `compat`.
     :param cameras: those to have slots for, how many from the first on or which by name; all of the
@@ -79,17 +79,22 @@ def export_checkpoint(
     source, out = Path(checkpoint), Path(out)
     if recipe not in RECIPES:
         raise ValueError(f"recipe is {recipe!r}: expected one of {', '.join(RECIPES)}")
-    named = parse_joints(joints)
+    family = family_of(source)
+    moves = FAMILIES[family].moves
+    if not moves and joints is not None:
+        raise ValueError(f"joints are given, and a {family} moves none: leave them out")
+    named = parse_joints(joints) if moves else None
     check_target(out, force=force)
     started, peak = time.monotonic(), Peak()
-    family = family_of(source)
     options = {
         "backbone": backbone, "base": base, "dataset": dataset, "statistics": statistics,
         "compat": lerobot_compat,
         "cameras": cameras if cameras is None or isinstance(cameras, int) else list(cameras),
     }
-    export = FAMILIES[family](source, options)
-    action_joints, state_joints = named.of_width(*export.widths)
+    export = family_class(family)(source, options)
+    own: dict[str, Any] = {}
+    if named is not None:
+        own["joints"], own["state_joints"] = named.of_width(*export.widths)
     say(f"{family} checkpoint read in {time.monotonic() - started:.1f} s")
     origin = Source(family, source, options)
     settings = Settings(recipe, allow_portable, threads, isolate)
@@ -106,10 +111,9 @@ def export_checkpoint(
         export.write_files(folder)
         checkpoint_hash, backbone_hash = map(digest, export.sources)
         sections = export.sections()
-        manifest = layout.Manifest(
-            **sections,
+        manifest = kind_of(family).manifest(
+            **sections, **own,
             name=name or out.name.removesuffix(".bundle"),
-            joints=action_joints, state_joints=state_joints,
             programs=programs, memory=layout.Memory.of(programs),
             files={
                 path.relative_to(folder).as_posix(): file_entry(path)
@@ -151,21 +155,6 @@ def tolerance(recipe: str, programs: Mapping[str, layout.ProgramEntry]) -> layou
         return FP32_TOLERANCE
     furthest = max(program.difference for program in programs.values())
     return layout.Tolerance(INT8_SAME_MACHINE, min(1.0, max(2 * furthest, 1e-3)))
-
-
-def family_of(folder: Path) -> str:
-    """Return the kind of network a checkpoint holds.
-
-    :raises CheckpointError: one that is not exported, or the folder is none.
-    """
-    if not folder.is_dir():
-        raise CheckpointError(f"{folder} is no folder: expected one as save_pretrained writes it")
-    family = read_json(folder / "config.json").get("type")
-    if not isinstance(family, str) or family not in FAMILIES:
-        raise CheckpointError(
-            f"{folder / 'config.json'}: type is {family!r}: expected one of {', '.join(FAMILIES)}"
-        )
-    return family
 
 
 def digest(files: list[Path]) -> str:

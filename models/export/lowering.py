@@ -22,6 +22,7 @@ import torch
 from omni_ros.bundles.child import confine, run_child, telling
 
 from ..common.errors import CheckpointError
+from .families import family_class
 from .lower import LoweringError, TensorSpec, lower
 
 TIMEOUT_S = 6 * 3600.0
@@ -105,10 +106,8 @@ def do(
     family: str, source: Path, options: Mapping[str, Any], stage: str, path: Path, work: Path,
     recipe: str, threads: int,
 ) -> Lowered:
-    from .families import FAMILIES
-
     started = time.monotonic()
-    export = FAMILIES[family](source, options)
+    export = family_class(family)(source, options)
     module, model = export.load(stage)
     inputs, outputs = export.names(model, stage)
     examples, golden = export.examples(model, stage), export.golden(model, stage)

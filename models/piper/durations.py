@@ -16,6 +16,7 @@ from torch import nn
 
 from ..common.layers import LayerNorm
 from .config import PiperSizes
+from .convolve import convolve
 
 EPS = 1e-5
 LEAST = 1e-3  # of a bin's width, its height and a slope
@@ -39,7 +40,7 @@ class Stack(nn.Module):
         for near, across, norm_1, norm_2 in zip(
             self.near, self.across, self.norms_1, self.norms_2, strict=True
         ):
-            y = near((x * mask).transpose(0, 1).unsqueeze(0)).squeeze(0).transpose(0, 1)
+            y = convolve(near, x * mask)
             y = F.gelu(norm_1(y))
             x = x + F.gelu(norm_2(across(y)))
         return x * mask
@@ -80,12 +81,13 @@ class SplineFlow(nn.Module):
         lefts, widths = self._edges(widths)
         floors, heights = self._edges(heights)
         # softplus, so that neither end overflows
-        slopes = LEAST + torch.relu(slopes) + torch.log(torch.exp(-torch.abs(slopes)) + 1)
-        ones = slopes[:, :1] * 0 + 1
+        slopes = LEAST + torch.relu(slopes) + torch.log(torch.exp(-torch.abs(slopes)) + 1.0)
+        # Factors are floats: an integer would be converted by an operator of its own.
+        ones = slopes[:, :1] * 0.0 + 1.0
         slopes = torch.cat((ones, slopes, ones), dim=1)
         # 1 in the bin that holds y: above its floor and not above the next one's
-        above = ((inside - floors[:, 1:self.bins]) * STEEP).clamp(0, 1)
-        above = torch.cat((ones, above, ones * 0), dim=1)
+        above = ((inside - floors[:, 1:self.bins]) * STEEP).clamp(0.0, 1.0)
+        above = torch.cat((ones, above, ones * 0.0), dim=1)
         chosen = above[:, : self.bins] - above[:, 1:]
 
         def pick(values: torch.Tensor) -> torch.Tensor:
@@ -95,18 +97,18 @@ class SplineFlow(nn.Module):
         floor, height = pick(floors[:, : self.bins]), pick(heights)
         slope, next_slope = pick(slopes[:, : self.bins]), pick(slopes[:, 1:])
         delta, up = height / width, inside - floor
-        bend = up * (slope + next_slope - 2 * delta)
+        bend = up * (slope + next_slope - 2.0 * delta)
         a = bend + height * (delta - slope)
         b = height * slope - bend
-        c = delta * up * -1
-        root = torch.relu(b * b - 4 * a * c)
-        place = 2 * c / (b * -1 - torch.sqrt(root))
+        c = delta * up * -1.0
+        root = torch.relu(b * b - 4.0 * a * c)
+        place = 2.0 * c / (b * -1.0 - torch.sqrt(root))
         return place * width + left + (y - inside)
 
     def _edges(self, raw: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the bins' edges [length, bins + 1] and sizes [length, bins]."""
-        sizes = LEAST + (1 - LEAST * self.bins) * torch.softmax(raw, dim=-1)
-        edges = F.linear(sizes, self.sums) * (2 * self.tail) - self.tail
+        sizes = LEAST + (1.0 - LEAST * self.bins) * torch.softmax(raw, dim=-1)
+        edges = F.linear(sizes, self.sums) * (2.0 * self.tail) - self.tail
         return edges, edges[:, 1:] - edges[:, :-1]
 
 

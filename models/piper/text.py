@@ -14,14 +14,10 @@ from torch import nn
 
 from ..common.layers import LayerNorm, additive, merge_heads, split_heads
 from .config import PiperSizes
+from .convolve import convolve
 from .durations import Durations
 
 EPS = 1e-5
-
-
-def convolve(conv: nn.Conv1d, x: torch.Tensor) -> torch.Tensor:
-    """Apply a convolution along the length: [length, in] to [length, out]."""
-    return conv(x.transpose(0, 1).unsqueeze(0)).squeeze(0).transpose(0, 1)
 
 
 class RelativeAttention(nn.Module):
@@ -115,7 +111,7 @@ class Text(nn.Module):
         self, symbols: torch.Tensor, mask: torch.Tensor, noise: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
         x = symbols * mask
-        scores = additive(mask).transpose(0, 1).unsqueeze(0)
+        scores = additive(mask).reshape(1, 1, self.length)
         for layer in self.layers:
             x = layer(x, mask, scores)
         x = x * mask

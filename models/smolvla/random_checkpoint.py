@@ -12,16 +12,16 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
-import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
-import torch
-from safetensors.numpy import save_file
-
 from ..common.keys import gated_mlp, linear
+from ..common.processors import ACTION, STATE
+from ..common.random_weights import (
+    DTYPES, copy_tokenizer, prompt_steps, random_statistics, random_tensor, write_processors,
+    write_weights,
+)
+from ..common.steps import NEWLINE
 from .config import SmolVLAConfig, TextConfig, VisionConfig
 from .keys import TEXT, TOKENS, VLM, entries
 
@@ -46,8 +46,6 @@ TINY = SmolVLAConfig(
     min_period=0.004, max_period=4.0, n_action_steps=6,
 )
 SIZES = {"real": REAL, "tiny": TINY}
-DTYPES = {"f32": ("F32", torch.float32), "bf16": ("BF16", torch.bfloat16),
-          "f16": ("F16", torch.float16)}
 
 
 def tensor_shapes(config: SmolVLAConfig) -> Iterator[tuple[str, tuple[int, ...]]]:
@@ -64,63 +62,6 @@ def tensor_shapes(config: SmolVLAConfig) -> Iterator[tuple[str, tuple[int, ...]]
     yield f"{TEXT}.norm.weight", (text.width,)
     yield TOKENS, (text.vocabulary, text.width)
     yield f"{VLM}.lm_head.weight", (text.vocabulary, text.width)
-
-
-def random_tensor(name: str, shape: tuple[int, ...], seed: int) -> torch.Tensor:
-    """Return values of the size training leaves: norms near 1, products that keep variance."""
-    generator = torch.Generator().manual_seed(zlib.crc32(name.encode()) ^ seed)
-    values = torch.randn(shape, generator=generator)
-    if len(shape) == 1:
-        return 1.0 + 0.05 * values if "norm" in name and name.endswith("weight") else 0.02 * values
-    if name == TOKENS:
-        return values * shape[1] ** -0.5  # rows are scaled by the root of the width
-    return values * float(np.prod(shape[1:])) ** -0.5
-
-
-def write_safetensors(
-    path: Path, shapes: list[tuple[str, tuple[int, ...]]], dtype: str, seed: int
-) -> None:
-    """Write one file, a tensor at a time: the header needs only shapes."""
-    code, kind = DTYPES[dtype]
-    header, offset = {}, 0
-    for name, shape in shapes:
-        size = int(np.prod(shape)) * kind.itemsize
-        place = [offset, offset + size]
-        header[name] = {"dtype": code, "shape": list(shape), "data_offsets": place}
-        offset += size
-    text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
-    with path.open("wb") as file:
-        file.write(len(text).to_bytes(8, "little") + text)
-        for name, shape in shapes:
-            tensor = random_tensor(name, shape, seed).to(kind).contiguous()
-            file.write(tensor.view(torch.uint8).reshape(-1).numpy().data)
-
-
-def write_weights(
-    folder: Path, config: SmolVLAConfig, dtype: str, seed: int, shard_bytes: int | None
-) -> None:
-    """Write model.safetensors, or shards of about a size with their index."""
-    shapes = list(tensor_shapes(config))
-    if shard_bytes is None:
-        write_safetensors(folder / "model.safetensors", shapes, dtype, seed)
-        return
-    shards: list[list[tuple[str, tuple[int, ...]]]] = [[]]
-    held = 0
-    for name, shape in shapes:
-        size = int(np.prod(shape)) * DTYPES[dtype][1].itemsize
-        if shards[-1] and held + size > shard_bytes:
-            shards.append([])
-            held = 0
-        shards[-1].append((name, shape))
-        held += size
-    weight_map = {}
-    for index, shard in enumerate(shards):
-        name = f"model-{index + 1:05d}-of-{len(shards):05d}.safetensors"
-        write_safetensors(folder / name, shard, dtype, seed)
-        weight_map.update({key: name for key, _ in shard})
-    index_file = folder / "model.safetensors.index.json"
-    index_file.write_text(json.dumps({"metadata": {}, "weight_map": weight_map}, indent=1))
 
 
 def backbone_config(config: SmolVLAConfig) -> dict:
@@ -170,62 +111,25 @@ def policy_config(config: SmolVLAConfig, cameras: int) -> dict:
     }
 
 
-def write_processors(
-    folder: Path, config: SmolVLAConfig, seed: int, policy: dict
-) -> None:
-    """Write both processors and their statistics.
-
-    :param policy: config.json's content; a normaliser leaves features that it does not name as they
-        are.
-    """
-    rng = np.random.default_rng(seed)
-    flat = {}
-    for feature, width in (("observation.state", config.state), ("action", config.action)):
-        flat[f"{feature}.mean"] = rng.normal(0, 20, width).astype(np.float32)
-        flat[f"{feature}.std"] = rng.uniform(5, 40, width).astype(np.float32)
-    modes = {"VISUAL": "IDENTITY", "STATE": "MEAN_STD", "ACTION": "MEAN_STD"}
-    outputs = policy["output_features"]
-    for name, kind, step, features in (
-        ("preprocessor", "normalizer", 3, {**policy["input_features"], **outputs}),
-        ("postprocessor", "unnormalizer", 0, outputs),
-    ):
-        state_file = f"policy_{name}_step_{step}_{kind}_processor.safetensors"
-        save_file(flat, folder / state_file)
-        steps = [{
-            "registry_name": f"{kind}_processor", "state_file": state_file,
-            "config": {"eps": 1e-8, "features": features, "norm_map": modes},
-        }]
-        if name == "preprocessor":
-            steps = [
-                {"registry_name": "rename_observations_processor", "config": {"rename_map": {}}},
-                {"registry_name": "smolvla_new_line_processor", "config": {}},
-                {"registry_name": "tokenizer_processor", "config": {
-                    "max_length": config.language, "task_key": "task", "padding_side": "right",
-                    "padding": "max_length", "truncation": True, "tokenizer_name": "vlm",
-                }},
-                *steps,
-            ]
-        text = json.dumps({"name": f"policy_{name}", "steps": steps}, indent=2)
-        (folder / f"policy_{name}.json").write_text(text)
-
-
 def write_checkpoint(
     folder: Path, config: SmolVLAConfig = TINY, *, tokenizer: Path | None = None,
     cameras: int = 1, dtype: str = "f32", seed: int = 0, shard_bytes: int | None = None,
 ) -> Path:
     """Write folder/checkpoint and folder/vlm (with the tokenizer's files); return the former."""
     checkpoint, vlm = folder / "checkpoint", folder / "vlm"
-    for place in (checkpoint, vlm):
-        place.mkdir(parents=True, exist_ok=True)
-    for path in sorted(tokenizer.iterdir()) if tokenizer is not None else ():
-        if path.is_file() and path.name != "config.json":
-            shutil.copyfile(path, vlm / path.name)
+    checkpoint.mkdir(parents=True, exist_ok=True)
+    copy_tokenizer(tokenizer, vlm)
     (vlm / "config.json").write_text(json.dumps(backbone_config(config), indent=2))
     policy = policy_config(config, cameras)
-    text = json.dumps(policy, indent=2)
-    (checkpoint / "config.json").write_text(text)
-    write_processors(checkpoint, config, seed, policy)
-    write_weights(checkpoint, config, dtype, seed, shard_bytes)
+    (checkpoint / "config.json").write_text(json.dumps(policy, indent=2))
+    write_processors(
+        checkpoint, random_statistics({STATE: config.state, ACTION: config.action}, seed), policy,
+        prompt_steps(config.language, "vlm", NEWLINE),
+    )
+    write_weights(
+        checkpoint, list(tensor_shapes(config)), dtype,
+        lambda name, shape: random_tensor(name, shape, seed, table=TOKENS), shard_bytes,
+    )
     return checkpoint
 
 

@@ -1,12 +1,12 @@
 # Copyright 2026 The omni_ros authors
 # SPDX-License-Identifier: Apache-2.0
-"""SmolVLA's prefix: which token lies where, which of them count, at which positions.
+"""A policy's prefix: which token lies where, which of them count, at which positions.
 
 The prefix is one row a token, in this order and of fixed length:
 
     per image slot: [2 start marks] image tokens [1 end mark]; then the prompt; then the state
 
-Marks exist if the checkpoint uses them. A slot is PRESENT (everything counts), EMPTY (a camera that
+Only SmolVLA has the state here: π0 has it behind the prefix, and π0.5 in the prompt. Marks exist if the checkpoint uses them. A slot is PRESENT (everything counts), EMPTY (a camera that
 is missing but was announced to the network: marks count, image tokens do not) or UNUSED (nothing
 counts). Present slots come first, as in the reference: with marks, order moves positions.
 A prompt shorter than its place, an empty slot or one slot fewer is `valid` being 0, never another
@@ -34,6 +34,7 @@ class PrefixLayout:
     image_tokens: int
     language: int
     special_tokens: bool
+    state: bool = True
 
     @property
     def slot_length(self) -> int:
@@ -42,7 +43,7 @@ class PrefixLayout:
 
     @property
     def length(self) -> int:
-        return self.slots * self.slot_length + self.language + 1
+        return self.slots * self.slot_length + self.language + self.state
 
     def valid(self, slots: Sequence[str], token_mask: np.ndarray) -> np.ndarray:
         """Return float32 [length]: 1 for tokens that count, 0 for padding.
@@ -63,7 +64,7 @@ class PrefixLayout:
                 parts += [np.full(START_MARKS, marks), image, np.full(END_MARKS, marks)]
             else:
                 parts.append(image)
-        parts += [token_mask.astype(np.float64), np.ones(1)]
+        parts += [token_mask.astype(np.float64), np.ones(int(self.state))]
         return np.concatenate(parts).astype(np.float32)
 
 
@@ -86,16 +87,20 @@ def prefix_positions(valid: np.ndarray) -> np.ndarray:
     return np.cumsum(valid).astype(np.int64) - 1
 
 
-def action_positions(valid: np.ndarray, chunk: int) -> np.ndarray:
-    """Return the positions of the actions, which follow the valid prefix: int64 [chunk]."""
-    return int(valid.sum()) + np.arange(chunk)
+def action_positions(valid: np.ndarray, count: int) -> np.ndarray:
+    """Return the positions of the tokens that follow the valid prefix: int64 [count]."""
+    return int(valid.sum()) + np.arange(count)
 
 
-def prefix_rope(valid: np.ndarray, head_dim: int) -> tuple[np.ndarray, np.ndarray]:
+def prefix_rope(
+    valid: np.ndarray, head_dim: int, *, kind: str = "timescale"
+) -> tuple[np.ndarray, np.ndarray]:
     """Return cos and sin of the prefix, float32 [length, head_dim / 2]."""
-    return rope_tables(prefix_positions(valid), head_dim)
+    return rope_tables(prefix_positions(valid), head_dim, kind=kind)
 
 
-def action_rope(valid: np.ndarray, chunk: int, head_dim: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return cos and sin of the actions, float32 [chunk, head_dim / 2]."""
-    return rope_tables(action_positions(valid, chunk), head_dim)
+def action_rope(
+    valid: np.ndarray, count: int, head_dim: int, *, kind: str = "timescale"
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return cos and sin of the tokens that follow it, float32 [count, head_dim / 2]."""
+    return rope_tables(action_positions(valid, count), head_dim, kind=kind)

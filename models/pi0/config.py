@@ -1,0 +1,87 @@
+# Copyright 2026 The omni_ros authors
+# SPDX-License-Identifier: Apache-2.0
+"""Sizes of a π0 or π0.5, as plain numbers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..common.config import TextConfig, VisionConfig
+
+
+@dataclass(frozen=True)
+class Pi0Config:
+    """Everything that decides a shape or a number, named as this package names it.
+
+    :param adaptive: π0.5: time comes in by the expert's norms and the state by the prompt. Without
+        it, π0: time is mixed into the actions, and the state is the suffix's first token.
+    """
+
+    vision: VisionConfig
+    text: TextConfig
+    expert_width: int
+    expert_mlp: int
+    adaptive: bool
+    chunk: int
+    steps: int
+    action: int
+    state: int
+    max_action: int
+    max_state: int
+    image_height: int
+    image_width: int
+    language: int  # tokens of the prompt, padding included
+    min_period: float
+    max_period: float
+    n_action_steps: int
+
+    @property
+    def patches(self) -> tuple[int, int]:
+        """Patches of an image, (rows, columns): one token each."""
+        return self.image_height // self.vision.patch, self.image_width // self.vision.patch
+
+    @property
+    def image_tokens(self) -> int:
+        rows, columns = self.patches
+        return rows * columns
+
+    @property
+    def layers(self) -> int:
+        return self.text.layers
+
+    @property
+    def suffix(self) -> int:
+        """Tokens of the expert: the actions, in π0 with the state before them."""
+        return self.chunk + (not self.adaptive)
+
+    def check(self) -> None:
+        """Raise ValueError for sizes that do not fit each other."""
+        text, vision = self.text, self.vision
+        rows, columns = self.patches
+        rules = [
+            (self.image_height == rows * vision.patch and self.image_width == columns * vision.patch,
+             f"images of {self.image_height} x {self.image_width} do not divide into patches of "
+             f"{vision.patch}; give image_resolution a multiple of it"),
+            (rows == columns == vision.table_side,
+             f"images of {self.image_height} x {self.image_width} have {rows} x {columns} patches, "
+             f"the position table {vision.table_side} x {vision.table_side}: expected the same"),
+            (text.heads % text.kv_heads == 0,
+             f"{text.heads} query heads do not divide by {text.kv_heads} key heads"),
+            (text.head_dim % 2 == 0, f"head width {text.head_dim} is odd: expected an even one"),
+            (vision.width % vision.heads == 0,
+             f"vision width {vision.width} does not divide by {vision.heads} heads"),
+            (self.expert_width % 2 == 0,
+             f"expert width {self.expert_width} is odd: time needs sine and cosine pairs"),
+            (self.action <= self.max_action,
+             f"actions of {self.action} values in max_action_dim {self.max_action}"),
+            (self.state <= self.max_state,
+             f"a state of {self.state} values in max_state_dim {self.max_state}"),
+            (min(self.chunk, self.steps, self.language, self.action, self.state) > 0,
+             f"chunk {self.chunk}, steps {self.steps}, prompt {self.language}, action "
+             f"{self.action} and state {self.state}: expected each to be 1 or more"),
+            (0 < self.min_period < self.max_period,
+             f"periods {self.min_period} to {self.max_period}: expected 0 < min < max"),
+        ]
+        for holds, text_of_rule in rules:
+            if not holds:
+                raise ValueError(text_of_rule)
