@@ -11,3 +11,9 @@
     wire        the layout in which codes travel
     voice       all of it as a voice of the speech pipeline
 """
+
+from __future__ import annotations
+
+from omni_ros.speech.qwen3.voice import QwenVoice
+
+__all__ = ["QwenVoice"]

@@ -97,6 +97,19 @@ class TextFeed:
             self._ended = True
         return token
 
+    def clause_at(self, index: int) -> str:
+        """Return the clause that a character of the text so far belongs to."""
+        start = end = min(index, max(len(self.text) - 1, 0))
+        while start > 0 and not self._ends_clause(start - 1):
+            start -= 1
+        while end < len(self.text) and not self._ends_clause(end):
+            end += 1
+        return self.text[start : end + 1].strip()
+
+    def _ends_clause(self, index: int) -> bool:
+        here, after = self.text[index], self.text[index + 1 : index + 2]
+        return here in _CLAUSE_ENDS and (not after or not after.isalnum() or ord(here) > 127)
+
     def _pull(self) -> bool:
         if self._pieces is None:
             return False

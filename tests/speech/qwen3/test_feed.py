@@ -145,3 +145,16 @@ def test_a_piece_that_cannot_be_said_ends_the_text_and_is_kept_for_later():
         said.append(token.end)
     assert said[:2] == [3, 7] and feed.all_text
     assert str(feed.failure) == "no shouting"
+
+
+@pytest.mark.parametrize("index, clause", [(0, "At 3.5 metres,"), (4, "At 3.5 metres,"),
+                                           (14, "it stops."), (15, "it stops."), (40, "Good")])
+def test_the_clause_around_a_character_is_given_as_it_was_written(index, clause):
+    feed = TextFeed("At 3.5 metres, it stops. Good", encode, span_tokens=100)
+    while feed._pull():
+        pass
+    assert feed.clause_at(index) == clause
+
+
+def test_there_is_no_clause_in_no_text():
+    assert TextFeed("", encode, span_tokens=100).clause_at(0) == ""
