@@ -5,6 +5,9 @@
 #include <memory>
 #include <mutex>
 
+#include <executorch/runtime/backend/interface.h>
+#include <executorch/runtime/backend/options.h>
+
 #include "guard.h"
 #include "program.h"
 
@@ -35,6 +38,36 @@ __attribute__((used)) const char kStamp[] =
 
 std::mutex pool_mutex;
 bool any_loaded = false;
+
+// The delegate reads this option while it loads a method, and remembers it with the method. Under
+// pool_mutex, so nobody else's load sees it.
+class SharedWeights {
+ public:
+  explicit SharedWeights(bool on) : on_(on) {
+    if (on_) {
+      omni::check(set(true), "weights cannot be shared");
+    }
+  }
+  ~SharedWeights() {
+    if (on_) {
+      set(false);
+    }
+  }
+  SharedWeights(const SharedWeights&) = delete;
+  SharedWeights& operator=(const SharedWeights&) = delete;
+
+ private:
+  static executorch::runtime::Error set(bool value) {
+    executorch::runtime::BackendOptions<1> options;
+    const auto error = options.set_option("weight_cache_enabled", value);
+    if (error != executorch::runtime::Error::Ok) {
+      return error;
+    }
+    return executorch::runtime::set_option("XnnpackBackend", options.view());
+  }
+
+  const bool on_;
+};
 
 }  // namespace
 
@@ -82,6 +115,7 @@ int omni_set_threads(uint32_t threads, char* error, size_t capacity) {
 int omni_load(
     const char* path,
     const char* method,
+    int share,
     omni_program** program,
     char* error,
     size_t capacity) {
@@ -92,6 +126,7 @@ int omni_load(
     // The pool must not be resized under a load either.
     const std::lock_guard<std::mutex> lock(pool_mutex);
     loaded->open(path);
+    const SharedWeights sharing(share != 0);
     loaded->load(method);
     any_loaded = true;
     *program = loaded.release();

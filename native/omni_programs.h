@@ -14,7 +14,7 @@
 #include <stdint.h>
 
 #define OMNI_API __attribute__((visibility("default")))
-#define OMNI_ABI 2
+#define OMNI_ABI 3
 #define OMNI_MAX_RANK 8
 
 #ifdef __cplusplus
@@ -40,9 +40,11 @@ OMNI_API int omni_set_threads(uint32_t threads, char* error, size_t capacity);
 OMNI_API uint32_t omni_threads(void);
 
 // Load one method of a file. Its inputs and outputs must be dense tensors outside the memory plan.
+// With `share` XNNPACK keeps one packed copy of equal weights for all programs loaded so.
 OMNI_API int omni_load(
     const char* path,
     const char* method,
+    int share,
     omni_program** program,
     char* error,
     size_t capacity);

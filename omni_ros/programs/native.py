@@ -17,7 +17,7 @@ from pathlib import Path
 from omni_ros.programs.errors import NativeLibraryError, ProgramError
 from omni_ros.programs.wheel import LIBRARY, Wheel, find_wheel
 
-ABI = 2
+ABI = 3
 MAX_RANK = 8
 ERROR_BYTES = 2048
 
@@ -56,7 +56,7 @@ _SIGNATURES = {
     "omni_threads": (ctypes.c_uint32, ()),
     "omni_load": (
         ctypes.c_int,
-        (ctypes.c_char_p, ctypes.c_char_p, ctypes.POINTER(_HANDLE), *_ERROR),
+        (ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int, ctypes.POINTER(_HANDLE), *_ERROR),
     ),
     "omni_unload": (None, (_HANDLE,)),
     "omni_input_count": (ctypes.c_size_t, (_HANDLE,)),

@@ -37,6 +37,9 @@ class Program:
     :param method: which of its methods.
     :param inputs: names for the inputs in order, default input_0, input_1, ...
     :param outputs: names for the outputs in order, default output_0, output_1, ...
+    :param share_weights: keep one copy of equal weights for all programs of the process that were
+        loaded so. For several methods of one network; their runs then wait for each other. The
+        copy stays until the process ends, and is there at once for whoever loads it again.
     :raises ProgramError: the file cannot be opened, is no such program, or cannot be loaded.
     """
 
@@ -47,13 +50,16 @@ class Program:
         *,
         inputs: Sequence[str] | None = None,
         outputs: Sequence[str] | None = None,
+        share_weights: bool = False,
     ) -> None:
         self.path = Path(path)
         self.method = method
         self._native = native.library()
         self._lock = threading.Lock()
         self._process = os.getpid()
-        self._handle: ctypes.c_void_p | None = _load(self._native, self.path, method)
+        self._handle: ctypes.c_void_p | None = _load(
+            self._native, self.path, method, share_weights
+        )
         self._close = weakref.finalize(self, self._native.omni_unload, self._handle)
         # At exit the process goes as a whole; another thread may still be in a run.
         self._close.atexit = False
@@ -269,7 +275,9 @@ class _Use:
         self.program._lock.release()
 
 
-def _load(library: ctypes.CDLL, path: Path, method: str) -> ctypes.c_void_p:
+def _load(
+    library: ctypes.CDLL, path: Path, method: str, share_weights: bool
+) -> ctypes.c_void_p:
     handle = ctypes.c_void_p()
     for text in (os.fspath(path), method):
         if "\0" in text:
@@ -278,6 +286,7 @@ def _load(library: ctypes.CDLL, path: Path, method: str) -> ctypes.c_void_p:
         library.omni_load,
         os.fsencode(path),
         method.encode("utf-8", errors="surrogateescape"),
+        int(share_weights),
         ctypes.byref(handle),
         where=str(path),
     )
