@@ -48,6 +48,9 @@ ARGUMENTS = {
     "dry_run": ("false", "do everything but send commands"),
     "use_sim_time": ("false", "take the time from /clock (with world: the world publishes it)"),
     "seed": ("0", "seed of the world's first episode"),
+    "record": ("false", "record what is needed to do it again: `omni replay BAG` does"),
+    "bag": ("", "folder of the recording (default: omni_DATE-TIME in the current folder)"),
+    "record_pictures": ("used", "which pictures are recorded: 'used' (by an observation) or 'all'"),
     "appearance": ("plain", "how the world looks: 'plain' or 'varied' (light, colours, camera)"),
     "respawn": ("true", "start nodes that die again"),
     "log_level": ("info", "debug, info, warn or error"),
@@ -57,6 +60,7 @@ CHOICES = {
     "dry_run": ["true", "false"], "composition": ["single", "separate"],
     "bridge": ["none", "off", "parity", "replan"], "serve": ["true", "false"],
     "transport": ["auto", "inline"], "appearance": ["plain", "varied"],
+    "record": ["true", "false"], "record_pictures": ["used", "all"],
     "use_sim_time": ["true", "false"], "respawn": ["true", "false"], "path": ["circle", "wave"],
     "log_level": ["debug", "info", "warn", "error"],
 }
@@ -128,6 +132,11 @@ def make_nodes(context):
             "instruction": text(value["instruction"]), "bundle": text(value["bundle"]),
             "serve": flag["serve"], "serve_port": int(value["serve_port"]),
             "local_source": "scripted" if value["policy"] == "scripted" else "local"}))
+    if value["record"] == "true":
+        nodes.append(node("recorder", {
+            **common, "bag": text(value["bag"]), "all_pictures": value["record_pictures"] == "all",
+            "bundle": text(value["bundle"] if value["policy"] == "bundle" else ""),
+        }, order=False))
     nodes.append(node("lifecycle_manager", {
         "node_names": list(managed), "use_sim_time": False}, order=False))
     return nodes

@@ -123,6 +123,17 @@ def run(make: Callable[[], Any], argv: list | None = None) -> int:
     return status
 
 
+def refusing(make: Callable[[], Any]) -> Callable[[], Any]:
+    """Wrap what makes a node: what it refuses (ValueError, OSError, ImportError) is said in one line."""
+    def wrapper() -> Any:
+        try:
+            return make()
+        except (ValueError, OSError, ImportError) as error:
+            print(f"error: {error}", file=sys.stderr, flush=True)
+            raise SystemExit(1) from None
+    return wrapper
+
+
 def logged(callback: Callable) -> Callable:
     """Wrap a transition callback: an exception becomes an ERROR in the log and FAILURE.
 

@@ -48,6 +48,7 @@ COMMANDS: Mapping[str, Command] = {
     "inspect": Command("show what is in a bundle, and verify it", "omni_ros.cli.inspect"),
     "parity": Command("compare a bundle with recorded tensors of its checkpoint",
                       "omni_ros.cli.parity"),  # fmt: skip
+    "record": Command("record the running graph, or mend a recording", "omni_ros.cli.record"),
     "serve": Command("serve a bundle to OpenPI clients", "omni_ros.cli.serve"),
     "train-tabletop": Command("train the table-top policy from nothing",
                               "omni_ros.cli.train_tabletop"),  # fmt: skip
