@@ -167,6 +167,8 @@ def baseline_options(
 class Side:
     """A worker process; see omni_ros.cli.policy_worker."""
 
+    module = "omni_ros.cli.policy_worker"
+
     def __init__(self, options: dict[str, Any]) -> None:
         self.name = options["side"]
         threads = str(options["threads"])
@@ -177,7 +179,7 @@ class Side:
             "OMP_WAIT_POLICY": "PASSIVE",
         }
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "omni_ros.cli.policy_worker", json.dumps(options)],
+            [sys.executable, "-m", self.module, json.dumps(options)],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment, cwd="/",
         )  # fmt: skip
         try:
