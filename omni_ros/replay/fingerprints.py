@@ -66,20 +66,27 @@ def fingerprint(name: str, *arrays: np.ndarray) -> Fingerprint:
 
     :param arrays: of any real dtype and shape.
     """
-    hashed, count, square = hashlib.blake2b(digest_size=8), 0, 0.0
+    count, square = 0, 0.0
     sketch = np.zeros(SUMS, np.float64)
     for number, array in enumerate(arrays):
         array = np.ascontiguousarray(array)
-        hashed.update(f"{array.dtype.str}{list(array.shape)}".encode())
-        hashed.update(array.reshape(-1).view(np.uint8) if array.size else b"")
         with np.errstate(invalid="ignore", over="ignore"):
             values = array.reshape(-1).astype(np.float32, copy=False)
             square += float(np.dot(values, values))
             sketch += _sums(values, number)
         count += array.size
     scale = math.sqrt(square / count) if count and square >= 0.0 else 0.0
-    return Fingerprint(name, int.from_bytes(hashed.digest(), "little"), count, scale,
-                       sketch.astype(np.float32))
+    return Fingerprint(name, digest(*arrays), count, scale, sketch.astype(np.float32))
+
+
+def digest(*arrays: np.ndarray) -> int:
+    """Return the digest of a tensor, or of several in that order: equal for equal bits."""
+    hashed = hashlib.blake2b(digest_size=8)
+    for array in arrays:
+        array = np.ascontiguousarray(array)
+        hashed.update(f"{array.dtype.str}{list(array.shape)}".encode())
+        hashed.update(array.reshape(-1).view(np.uint8) if array.size else b"")
+    return int.from_bytes(hashed.digest(), "little")
 
 
 def fill_fingerprint(message: Any, value: Fingerprint) -> Any:

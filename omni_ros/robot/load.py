@@ -50,6 +50,16 @@ def load_robot(path: str | Path) -> Robot:
         raise RobotConfigError(f"{path}: {error}") from error
 
 
+def robot_from_text(text: str, what: str) -> Robot:
+    """Build a Robot from the text of a YAML that was kept somewhere; `what` names it in errors."""
+    from omni_ros.bundles import strict_yaml
+
+    try:
+        return robot_from_mapping(strict_yaml.load(text))
+    except ValueError as error:
+        raise RobotConfigError(f"{what}: the robot YAML in it is refused: {error}") from error
+
+
 def read_yaml(path: Path) -> Any:
     """Parse a robot file; raises RobotConfigError with its name if it is not plain YAML."""
     # Here, not at the top: bundles are built of more than YAML, and this needs no more of them.
