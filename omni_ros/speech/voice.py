@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -120,13 +121,20 @@ class Voice(Protocol):
         """Free memory and processes; abort what is running. May be called twice."""
 
 
-def open_voice(bundle: str | Path, threads: int = 0, cpus: Sequence[int] | None = None) -> Voice:
+def open_voice(
+    bundle: str | Path,
+    threads: int = 0,
+    cpus: Sequence[int] | None = None,
+    options: Mapping[str, object] | None = None,
+) -> Voice:
     """Open the voice in a bundle, by its family.
 
     :param bundle: a folder, or the name of a bundle that set-up has made.
     :param threads: of the thread pool; 0 for as many as `cpus`, or as the process may use. The
         pool is the process's: the first to load a program decides.
     :param cpus: what the voice's threads and processes are confined to; None: leave it.
+    :param options: what only voices of this family know, by name; see docs/speech.md.
+    :raises ValueError: an option that this family does not have.
     :raises BundleError: no such bundle, damaged, or of a family that has no voice.
     :raises SpeechError, MissingDependency: something that it needs is missing; with what to type.
     """
@@ -142,7 +150,12 @@ def open_voice(bundle: str | Path, threads: int = 0, cpus: Sequence[int] | None 
             f"{', '.join(FAMILIES)}"
         )
     module, name = FAMILIES[family]
-    voice: Voice = getattr(importlib.import_module(module), name)(folder, threads, cpus)
+    make = getattr(importlib.import_module(module), name)
+    try:
+        inspect.signature(make).bind(folder, threads, cpus, **(options or {}))
+    except TypeError as error:
+        raise ValueError(f"voices of the family {family!r}: {error}") from None
+    voice: Voice = make(folder, threads, cpus, **(options or {}))
     return voice
 
 
