@@ -73,6 +73,13 @@ def changed_bundle(bundle: Path, tmp_path_factory: pytest.TempPathFactory) -> Ca
 
 
 @pytest.fixture(scope="session")
+def robot_file(robot_text: str, tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("robot") / "tabletop.yaml"
+    path.write_text(robot_text, encoding="utf-8")
+    return str(path)
+
+
+@pytest.fixture(scope="session")
 def robot_text() -> str:
     import yaml
 
@@ -260,28 +267,43 @@ def _session(runner: Any, store: Any, robot_text: str, bundle: Path, wanted: Any
             leftover = done.normalised[8:]
 
 
+def write(store: Any, messages: list[Message], path: Path, *, storage: str = "mcap",
+          compression: str = "", in_order: bool = True) -> Path:
+    """Write messages as a bag, in the order of their times unless told otherwise."""
+    from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, Writer
+
+    plugin = StoragePlugin.MCAP if storage == "mcap" else StoragePlugin.SQLITE3
+    bag = Writer(path, version=9, storage_plugin=plugin)
+    if compression:
+        bag.set_compression(getattr(CompressionMode, compression.upper()), CompressionFormat.ZSTD)
+    with bag as writer:
+        connections: dict[str, Any] = {}
+        for one in sorted(messages, key=lambda one: one.at) if in_order else messages:
+            if one.topic not in connections:
+                connections[one.topic] = writer.add_connection(one.topic, one.kind, typestore=store)
+            data = store.serialize_cdr(one.value, one.kind)
+            writer.write(connections[one.topic], one.at, bytes(data))
+    return path
+
+
 @pytest.fixture
 def write_bag(store: Any, tmp_path: Path) -> Callable[..., Path]:
-    """Write messages as a bag, in the order of their times unless told otherwise."""
+    """Write messages as a bag in a folder of the test's own."""
 
-    def written(messages: list[Message], name: str = "bag", *, storage: str = "mcap",
-                compression: str = "", in_order: bool = True) -> Path:
-        from rosbags.rosbag2 import CompressionFormat, CompressionMode, StoragePlugin, Writer
-
-        path = tmp_path / name
-        plugin = StoragePlugin.MCAP if storage == "mcap" else StoragePlugin.SQLITE3
-        with Writer(path, version=9, storage_plugin=plugin) as writer:
-            if compression:
-                writer_mode = getattr(CompressionMode, compression.upper())
-                writer.set_compression(writer_mode, CompressionFormat.ZSTD)
-            connections: dict[str, Any] = {}
-            ordered = sorted(messages, key=lambda one: one.at) if in_order else messages
-            for one in ordered:
-                if one.topic not in connections:
-                    connections[one.topic] = writer.add_connection(
-                        one.topic, one.kind, typestore=store)
-                data = store.serialize_cdr(one.value, one.kind)
-                writer.write(connections[one.topic], one.at, bytes(data))
-        return path
+    def written(messages: list[Message], name: str = "bag", **options: Any) -> Path:
+        return write(store, messages, tmp_path / name, **options)
 
     return written
+
+
+@pytest.fixture(scope="session")
+def recording(session: Any, store: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bag of three chunks with the records of all stages; not to be changed."""
+    return write(store, session(3), tmp_path_factory.mktemp("bags") / "three")
+
+
+@pytest.fixture(scope="session")
+def bare_recording(session: Any, store: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same three chunks with all pictures and without any record, as another recorder has them."""
+    messages = session(3, records=False, all_pictures=True)
+    return write(store, messages, tmp_path_factory.mktemp("bags") / "bare")
