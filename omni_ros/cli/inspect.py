@@ -8,6 +8,7 @@ Needs numpy and PyYAML; with --verify the ExecuTorch wheel's libraries, too, and
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import sys
 import textwrap
@@ -20,6 +21,8 @@ from omni_ros.cli.report import format_table, terminal_width, write
 from omni_ros.requirements import MissingDependency
 
 MB = 1e6
+#: Families of voices, and the module that tells of theirs.
+VOICES = {"piper": "omni_ros.cli.inspect_piper"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -42,7 +45,8 @@ def run(arguments: argparse.Namespace) -> int:
         # The table first: it helps to understand the fault.
         if not arguments.json:
             write(summary(manifest, width=terminal_width()))
-            write("\n" + bench(arguments.bundle, width=terminal_width()))
+            if manifest.family not in VOICES:
+                write("\n" + bench(arguments.bundle, width=terminal_width()))
         checks = verify(arguments.bundle, manifest) if arguments.verify else None
     except BundleError as error:
         if arguments.json:
@@ -89,16 +93,27 @@ def document(folder: Path, manifest: Any, checks: dict[str, Any] | None) -> dict
 def summary(manifest: Any, *, width: int = 80) -> str:
     """Return a manifest for people: what it takes, what it gives, what it costs, where it is from.
 
+    :param manifest: that of any family.
+    """
+    if manifest.family in VOICES:
+        voice = importlib.import_module(VOICES[manifest.family])
+        about = [paragraphs(voice.network(manifest), width)]
+    else:
+        about = policy(manifest, width)
+    costs = [programs(manifest, width), paragraphs(provenance(manifest), width)]
+    return "\n\n".join([*about, *costs])
+
+
+def policy(manifest: Any, width: int) -> list[str]:
+    """Return what a policy takes and gives.
+
     :param manifest: an omni_ros.bundles.Manifest.
     """
-    parts = [
+    return [
         paragraphs(network(manifest), width),
         format_table(("camera", "key in the checkpoint", "trained on"), cameras(manifest)),
         joints(manifest, width),
-        programs(manifest, width),
-        paragraphs(provenance(manifest), width),
     ]
-    return "\n\n".join(parts)
 
 
 def network(manifest: Any) -> Iterable[tuple[str, str]]:
