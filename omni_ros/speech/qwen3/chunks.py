@@ -25,17 +25,22 @@ class Chunks:
 
     def __init__(self, options: QwenOptions, pace: Pace, sizes: tuple[int, ...]) -> None:
         self._pace, self._buffer_first = pace, options.buffer_first
+        self._rules: ChunkRules | None = None
         self._compat: CompatSchedule | None = None
         self.most = max(sizes)
         self._first = True
-        self._frames = 0
         if options.vocoder == "windows":
-            rules = ChunkRules(
+            self._rules = ChunkRules(
                 options.chunk_frames, options.left_context_frames, options.first_chunk_frames,
                 options.ramp, options.adaptive)  # fmt: skip
-            self._compat = CompatSchedule(rules, windows=True)
             self.most = options.chunk_frames
-        self._started = time.monotonic()
+        self.begin_span()
+
+    def begin_span(self) -> None:
+        """Start the next span: to vLLM-Omni each is a request of its own."""
+        if self._rules is not None:
+            self._compat = CompatSchedule(self._rules, windows=True)
+        self._frames, self._started = 0, time.monotonic()
 
     def size(self, waiting: int, slack: Callable[[], float], expected: int) -> int:
         """Return how many of the frames that wait are to be voiced now; 0: make more first.

@@ -52,15 +52,17 @@ class TextFeed:
     ) -> None:
         """:param span_tokens: the most that a span may have. :param check: raises for a piece that
         cannot be said; called with all text so far."""
-        self._pieces: Iterator[str] | None = iter([text] if isinstance(text, str) else text)
+        self._pieces: Iterator[str] | None = None if isinstance(text, str) else iter(text)
         self._encode, self._most, self._check = encode, span_tokens, check
-        self.text = ""
+        self.text = text if isinstance(text, str) else ""
         self._settled = 0  # characters that have become tokens
         self._spoken = 0  # characters whose tokens were given
         self._ready: deque[TextToken] = deque()
         self._given = 0  # tokens of this span
         self._ended = False
         self.failure: Exception | None = None
+        if self._pieces is None:
+            self._take(len(self.text))
 
     @property
     def all_text(self) -> bool:

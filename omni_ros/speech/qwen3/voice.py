@@ -78,11 +78,7 @@ class QwenVoice:
         if not self._busy.acquire(blocking=False):
             raise SpeechError(f"the voice {self.name} is saying another utterance; abort it first")
         self._stop.clear()
-        return self._hold(self._speak(text, utterance, slack or (lambda: 0.0)))
-
-    def _hold(self, chunks: Iterator[SpeechChunk]) -> Iterator[SpeechChunk]:
-        """Keep the voice until the iterator ends, is closed, or is dropped unstarted."""
-        return _Held(chunks, self._busy)
+        return _Held(self._speak(text, utterance, slack or (lambda: 0.0)), self._busy)
 
     def _speak(
         self, text: str | Iterable[str], utterance: Utterance, slack: Callable[[], float]
@@ -188,6 +184,7 @@ class _Saying:
         """Say the span that the feed has begun."""
         voice, options = self._voice, self._voice.options
         self._span = span = Span(self.text_end)
+        self._chunks.begin_span()
         self._parts.vocoder.start()
         frames: list[np.ndarray] = []
         seconds: dict[str, float] = {}
