@@ -24,19 +24,25 @@ class Family:
         options)` with stages, load, names, examples, golden, write_files, sources, sections, and
         widths (those of actions and states) if it moves joints.
     :param moves: whether it moves joints, which then have to be named.
+    :param recipes: those that it may be exported by.
     """
 
     module: str
     name: str
     moves: bool = True
+    recipes: tuple[str, ...] = ("fp32", "int8")
 
 
 #: By the `type` in a checkpoint's config.json; Piper's voices have none, see `family_of`.
 FAMILIES: Mapping[str, Family] = {
     "smolvla": Family(".smolvla", "SmolVLAExport"),
-    "piper": Family(".piper", "PiperExport", moves=False),
+    "pi0": Family(".pi0", "Pi0Export", recipes=("fp32", "int8", "int4")),
+    "pi05": Family(".pi0", "Pi0Export", recipes=("fp32", "int8", "int4")),
+    "piper": Family(".piper", "PiperExport", moves=False, recipes=("fp32",)),
 }
 _PIPER = "piper"
+#: What openpi's config.json has in the place of a type; π0.5's tensors have other names.
+OPENPI = {"action_dim", "action_horizon"}
 
 
 def family_class(family: str) -> type:
@@ -55,7 +61,8 @@ def family_of(folder: Path) -> str:
         raise CheckpointError(f"{folder} is no folder: expected one as save_pretrained writes it")
     if any(folder.glob("*.onnx.json")):
         return _PIPER
-    family = _read(folder / "config.json").get("type")
+    content = _read(folder / "config.json")
+    family = content.get("type", "pi0" if OPENPI <= set(content) else None)
     if not isinstance(family, str) or family not in FAMILIES or family == _PIPER:
         known = ", ".join(name for name in FAMILIES if name != _PIPER)
         raise CheckpointError(

@@ -6,6 +6,8 @@ Recipes:
     fp32  as it is
     int8  every nn.Linear's weight to 8 bits a channel, its input to 8 bits a row as it comes
           ("8da8w": dynamic activations); everything else stays float32
+    int4  the same with weights of 4 bits, a scale for each 32 of a row ("8da4w"); Linears whose
+          rows do not divide by 32 stay at 8 bits
 
 Inputs and outputs are left out of the memory plan, so that the caller binds its own memory once and
 one program's outputs can be the next one's inputs without a copy. A fully delegated program then
@@ -23,7 +25,9 @@ from pathlib import Path
 import torch
 from torch import nn
 
-RECIPES = ("fp32", "int8")
+RECIPES = ("fp32", "int8", "int4")
+#: Weights that share a scale in int4.
+GROUP = 32
 BACKEND = "XnnpackBackend"
 DTYPES = {"FLOAT": "float32", "LONG": "int64", "INT": "int32", "BOOL": "bool", "HALF": "float16",
           "DOUBLE": "float64", "BYTE": "uint8", "CHAR": "int8"}
@@ -98,8 +102,8 @@ def lower(
     if recipe not in RECIPES:
         raise LoweringError(f"recipe is {recipe!r}: expected one of {', '.join(RECIPES)}")
     refuse_shared(example_inputs)
-    if recipe == "int8":
-        module = quantise(module if consume else copy.deepcopy(module), keep_float)
+    if recipe != "fp32":
+        module = quantise(module if consume else copy.deepcopy(module), keep_float, recipe)
     with torch.no_grad(), warnings.catch_warnings():
         # Both libraries warn about their own use of each other at every graph copy.
         warnings.simplefilter("ignore", category=FutureWarning)
@@ -130,18 +134,30 @@ def refuse_shared(example_inputs: Sequence[torch.Tensor]) -> None:
             )
 
 
-def quantise(module: nn.Module, keep_float: Callable[[str], bool]) -> nn.Module:
-    """Let its Linears hold 8-bit weights and quantise their input as it comes."""
+def quantise(
+    module: nn.Module, keep_float: Callable[[str], bool], recipe: str = "int8"
+) -> nn.Module:
+    """Let its Linears hold 8-bit (or 4-bit) weights and quantise their input as it comes."""
     from torchao.quantization import Int8DynamicActivationIntxWeightConfig, quantize_
-    from torchao.quantization.granularity import PerAxis
+    from torchao.quantization.granularity import PerAxis, PerGroup
 
-    quantize_(
-        module,
-        Int8DynamicActivationIntxWeightConfig(
-            weight_dtype=torch.int8, weight_granularity=PerAxis(0)
-        ),
-        filter_fn=lambda layer, name: isinstance(layer, nn.Linear) and not keep_float(name),
-    )
+    def is_linear(layer: nn.Module, name: str) -> bool:
+        return isinstance(layer, nn.Linear) and not keep_float(name)
+
+    def in_groups(layer: nn.Module, name: str) -> bool:
+        return recipe == "int4" and is_linear(layer, name) and layer.in_features % GROUP == 0
+
+    for dtype, granularity, fits in (
+        (torch.int4, PerGroup(GROUP), in_groups),
+        (torch.int8, PerAxis(0), lambda *given: is_linear(*given) and not in_groups(*given)),
+    ):
+        quantize_(
+            module,
+            Int8DynamicActivationIntxWeightConfig(
+                weight_dtype=dtype, weight_granularity=granularity
+            ),
+            filter_fn=fits,
+        )
     return module
 
 

@@ -21,7 +21,9 @@ from .memory import Peak
 
 #: How far a program may be from the network in PyTorch, relative to max(1, largest value): what is
 #: beyond it is a fault of the export, not of the arithmetic.
-LIMITS = {"fp32": 1e-4, "int8": 0.2}
+LIMITS = {"fp32": 1e-4, "int8": 0.2, "int4": 0.5}
+#: Stages that have 4-bit weights in the recipe int4: where most weights are; others are int8.
+INT4_STAGES = ("fusion_backbone",)
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,8 @@ def export_stage(
     :raises LoweringError: it is not one delegate, or answers something else than the network.
     """
     recipe, path = settings.recipe, folder / f"{name}.pte"
+    if recipe == "int4" and name not in INT4_STAGES:
+        recipe = "int8"
     say(f"{name}: lowering ({recipe}) ...")
     made = lower_stage(
         source.family, source.folder, source.options, name, path, work, recipe, settings.threads,

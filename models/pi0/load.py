@@ -33,7 +33,7 @@ from ..common.weights import Weights, open_weights, read_json
 from .keys import ADAPTIVE, TOKENS, TOKENS_TIED, canonical, entries, is_adaptive, unused
 from .openpi import OpenpiStatistics, as_lerobot, is_openpi
 from .policy import STAGES, Pi0
-from .sizes import read_config, vision_heads
+from .sizes import heads_of_vision, read_config
 
 #: "lerobot-0.4": pictures padded with -3, and π0.5's prompt with the state padded to 32 values.
 COMPATIBILITIES = ("new", "lerobot-0.4")
@@ -53,7 +53,7 @@ def load_checkpoint(
     cameras: Wanted = None,
     aloha: str | None = None,
     relative: str | None = None,
-    heads: int | None = None,
+    vision_heads: int | None = None,
     stages: Sequence[str] = STAGES,
 ) -> PolicyCheckpoint:
     """Read a checkpoint folder.
@@ -67,7 +67,7 @@ def load_checkpoint(
         of the gripper, "none", or None: what config.json says.
     relative: "all", "except:WORD,..." (names of joints that stay absolute), "none", or None: what
         the processors say.
-    heads: of the vision tower, where neither its width nor backbone/config.json tells.
+    vision_heads: of the vision tower, where neither its width nor backbone/config.json tells.
 
     Raises CheckpointError: what was found, what was expected, what to pass or change.
     """
@@ -104,16 +104,15 @@ def load_checkpoint(
     rename_map = read_rename_map(steps)
     names = camera_names(all_cameras, rename_map)
     tokenizer = _tokenizer(fields, steps, folder, backbone, adaptive)
-    tower = _vision_width(shapes)
     config = read_config(
         values, shapes, folder=folder, adaptive=adaptive, state=state, action=action,
-        language=tokenizer.max_length, heads=vision_heads(
-            tower, heads, Path(backbone) if backbone is not None else tokenizer.folder, folder),
+        language=tokenizer.max_length, heads=heads_of_vision(
+            _vision_width(shapes), vision_heads, Path(backbone) if backbone is not None else tokenizer.folder, folder),
     )
     wanted = {entry.key: entry.shape for entry in entries(config)}
     check_names(wanted, shapes, lambda name: unused(config, name), folder)
     tensors = collect(entries(config), weights, network, stages)
-    token_table = _token_table(weights, network, shapes, folder, read=bool(stages) or True)
+    token_table = _token_table(weights, network, shapes, folder)
     state_statistics, action_statistics, files, unused_names = _statistics(
         folder, fields, weights, old_statistics, statistics, dataset, steps, post, assets,
         adaptive, state, action,
@@ -176,7 +175,7 @@ def _tokenizer(
 
 def _token_table(
     weights: Weights, network: Mapping[str, str], shapes: Mapping[str, tuple[int, ...]],
-    folder: Path, *, read: bool,
+    folder: Path,
 ) -> torch.Tensor:
     """Return the token table; where it is there twice, both must be the same."""
     places = [name for name in (TOKENS, TOKENS_TIED) if name in network]

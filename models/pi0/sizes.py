@@ -26,7 +26,7 @@ VISION_HEADS = {1152: 16}
 VARIANTS = {"paligemma_variant": "gemma_2b", "action_expert_variant": "gemma_300m"}
 
 
-def vision_heads(width: int, given: int | None, backbone: Path | None, folder: Path) -> int:
+def heads_of_vision(width: int, given: int | None, backbone: Path | None, folder: Path) -> int:
     """Return the heads of the vision tower, which no shape shows.
 
     :param given: what the user says. :param backbone: folder with PaliGemma's config.json.

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from omni_ros.bundles import layout, policy_checks
+from omni_ros.bundles import layout, piper_layout, policy_checks, qwen3_tts
 from omni_ros.bundles.errors import BundleError, short
 
 if TYPE_CHECKING:
@@ -35,9 +35,17 @@ class Kind:
     contents: Callable[[Bundle], None]
 
 
+_POLICY = Kind(layout.Manifest, policy_checks.named, policy_checks.check, policy_checks.contents)
+
 KINDS: Mapping[str, Kind] = {
-    "smolvla": Kind(
-        layout.Manifest, policy_checks.named, policy_checks.check, policy_checks.contents
+    "smolvla": _POLICY,
+    "pi0": _POLICY,
+    "pi05": _POLICY,
+    "piper": Kind(
+        piper_layout.PiperManifest, piper_layout.named, piper_layout.check, piper_layout.contents
+    ),
+    "qwen3_tts": Kind(
+        qwen3_tts.QwenManifest, qwen3_tts.named, qwen3_tts.check, qwen3_tts.contents
     ),
 }
 

@@ -94,6 +94,9 @@ class Image:
 class Prefix:
     """What the backbone sees, in order: the image slots, the prompt, the state (one token).
 
+    `state`: where it comes in: there ("prefix", SmolVLA), as the first token of what the action head
+    makes actions of ("suffix", π0), or as words of the prompt ("prompt", π0.5).
+
     A slot is `start_marks` tokens, the image's, `end_marks` tokens. Slots take the cameras that are
     present first; of those that are missing, up to `empty_cameras` follow with their marks only.
     """
@@ -102,6 +105,7 @@ class Prefix:
     start_marks: int = size(0, 64)
     end_marks: int = size(0, 64)
     rope_base: float = number(1.0, 1e12)
+    state: str = one_of("prefix", "suffix", "prompt", default="prefix")
 
 
 @dataclass(frozen=True)
@@ -109,7 +113,8 @@ class Tokenizer:
     """How an instruction becomes token ids. `newline`: one is put at its end if it has none.
 
     `padding` says what training did; programs take `max_length` ids and a mask either way, the
-    places on `padding_side` filled with the id `pad_token`.
+    places on `padding_side` filled with the id `pad_token`. `state_width`: values that a state is
+    padded to with zeros before a prompt names it; 0: it is not.
     """
 
     file: str
@@ -118,6 +123,7 @@ class Tokenizer:
     newline: bool = one_of(True, False)
     pad_token: int = size()
     padding_side: str = one_of("right", "left")
+    state_width: int = size(0, 4096, default=0)
 
 
 @dataclass(frozen=True)
@@ -168,6 +174,19 @@ class Rtc:
     max_guidance_weight: float = number(0.0, 1e6)
     window: str = one_of("horizon", "paper")
     padding: str = one_of("last", "zero")
+
+
+@dataclass(frozen=True)
+class Conventions:
+    """What training did to states and actions outside normalisation, see
+    omni_ros.policy.conventions.
+
+    `aloha`: whose constants turn ALOHA's joints into the policy's. `relative`: for each action
+    whether it is relative to the same value of the observation's state; empty: none is.
+    """
+
+    aloha: str = one_of("none", "openpi", "lerobot", default="none")
+    relative: tuple[bool, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -298,3 +317,4 @@ class Manifest:
     golden: dict[str, str]
     tolerance: Tolerance
     provenance: Provenance
+    conventions: Conventions = Conventions()

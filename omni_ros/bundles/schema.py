@@ -20,19 +20,19 @@ LARGEST = 1 << 48
 MAX_TEXT = 4096
 
 
-def number(low: float, high: float) -> Any:
+def number(low: float, high: float, *, default: Any = MISSING) -> Any:
     """Return a field for a number from `low` to `high`, both allowed."""
-    return field(metadata={"range": (low, high)})
+    return field(default=default, metadata={"range": (low, high)})
 
 
-def size(low: int = 0, high: int = LARGEST) -> Any:
+def size(low: int = 0, high: int = LARGEST, *, default: Any = MISSING) -> Any:
     """Return a field for a count of things or bytes."""
-    return number(low, high)
+    return number(low, high, default=default)
 
 
-def one_of(*choices: object) -> Any:
+def one_of(*choices: object, default: Any = MISSING) -> Any:
     """Return a field that has one of a few values."""
-    return field(metadata={"choices": choices})
+    return field(default=default, metadata={"choices": choices})
 
 
 def from_data(kind: type[T], data: Any, where: str = "") -> T:

@@ -16,6 +16,8 @@ from omni_ros.bundles.layout import JointName, Manifest
 from omni_ros.robot.units import POLICY_UNITS
 
 STAGES = {"vision_encoder", "fusion_backbone", "action_head"}
+#: Where the state comes in, by family.
+STATE_IN = {"smolvla": "prefix", "pi0": "suffix", "pi05": "prompt"}
 
 
 def check_sizes(manifest: Manifest) -> None:
@@ -23,7 +25,7 @@ def check_sizes(manifest: Manifest) -> None:
 
     :raises BundleError: the first two that disagree, with both.
     """
-    for holds, text in (*_general(manifest), *_smolvla(manifest)):
+    for holds, text in (*_general(manifest), *_policy(manifest)):
         if not holds:
             raise BundleError(text)
     for kind, joints in (("joints", manifest.joints), ("state_joints", manifest.state_joints)):
@@ -31,7 +33,7 @@ def check_sizes(manifest: Manifest) -> None:
     for name, entry in manifest.programs.items():
         for tensor in (*entry.inputs, *entry.outputs):
             wanted = _shape(manifest, tensor.name)
-            if manifest.family == "smolvla" and wanted not in (None, tensor.shape):
+            if wanted not in (None, tensor.shape):
                 raise BundleError(
                     f"programs.{name}: {tensor.name} is {list(tensor.shape)}, by dimensions, image "
                     f"and embeddings it has to be {list(wanted)}"
@@ -73,9 +75,7 @@ def _general(manifest: Manifest) -> Iterator[tuple[bool, str]]:
         f"provenance.created is {short(manifest.provenance.created)}, expected a date and time")
 
 
-def _smolvla(manifest: Manifest) -> Iterator[tuple[bool, str]]:
-    if manifest.family != "smolvla":
-        return
+def _policy(manifest: Manifest) -> Iterator[tuple[bool, str]]:
     sizes, prefix, features = manifest.dimensions, manifest.prefix, manifest.features
     yield (set(manifest.programs) == STAGES,
            f"programs are {', '.join(manifest.programs)}, expected {', '.join(sorted(STAGES))}")
@@ -84,10 +84,24 @@ def _smolvla(manifest: Manifest) -> Iterator[tuple[bool, str]]:
            f"there are {count} cameras and {manifest.empty_cameras} empty ones, prefix.slots is "
            f"{prefix.slots}")  # fmt: skip
     slot = prefix.start_marks + sizes.image_tokens + prefix.end_marks
-    length = prefix.slots * slot + sizes.language_tokens + 1
+    yield (prefix.state == STATE_IN[manifest.family],
+           f"prefix.state is {prefix.state!r}, in a {manifest.family} it is "
+           f"{STATE_IN[manifest.family]!r}")  # fmt: skip
+    in_prefix = prefix.state == "prefix"
+    length = prefix.slots * slot + sizes.language_tokens + in_prefix
     yield (length == sizes.prefix,
            f"dimensions.prefix is {sizes.prefix}; {prefix.slots} slots of {slot} tokens, "
-           f"{sizes.language_tokens} of the prompt and the state make {length}")  # fmt: skip
+           f"{sizes.language_tokens} of the prompt{' and the state' * in_prefix} make "
+           f"{length}")  # fmt: skip
+    relative = manifest.conventions.relative
+    yield (len(relative) in (0, sizes.action),
+           f"conventions.relative has {len(relative)} values, dimensions.action is {sizes.action}")
+    yield (not any(relative[sizes.state:]),
+           f"conventions.relative has actions relative to values that a state of {sizes.state} "
+           "does not have")  # fmt: skip
+    yield (manifest.conventions.aloha == "none" or (sizes.state, sizes.action) == (14, 14),
+           f"conventions.aloha is for 14 joints, there are {sizes.state} in the state and "
+           f"{sizes.action} actions")  # fmt: skip
     yield ((features.state, features.action) == ("observation.state", "action"),
            f"features are {short(features.state)} and {short(features.action)}, expected "
            "observation.state and action")  # fmt: skip
@@ -99,7 +113,7 @@ def _smolvla(manifest: Manifest) -> Iterator[tuple[bool, str]]:
 
 
 def _shape(manifest: Manifest, name: str) -> tuple[int, ...] | None:
-    """Return the shape that a tensor of SmolVLA has to have by the other parts, if it has one."""
+    """Return the shape that a tensor has to have by the other parts, if it has one."""
     sizes, image, width = manifest.dimensions, manifest.image, manifest.embeddings.width
     kind = re.sub(r"_\d+$", "", name)
     heads, head_dim, chunk = sizes.kv_heads, sizes.head_dim, sizes.chunk

@@ -21,7 +21,7 @@ from omni_ros.cli.report import terminal_width, write
 from omni_ros.requirements import require
 
 PURPOSE = "to export a checkpoint"
-RECIPES = ("fp32", "int8")
+RECIPES = ("fp32", "int8", "int4")
 #: How errors of the loaders, which are a library, call what are options here.
 SPELLINGS = {
     "backbone=DIR": "--backbone DIR",
@@ -31,6 +31,9 @@ SPELLINGS = {
     "statistics=FILE": "--stats FILE",
     "compat is": "--lerobot-compat is",
     "cameras=": "--cameras ",
+    "vision_heads=": "--vision-heads ",
+    "aloha=": "--aloha ",
+    "relative=": "--relative ",
 }
 
 
@@ -38,20 +41,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `omni export`."""
     add = parser.add_argument
     add("checkpoint", type=Path, metavar="CHECKPOINT",
-        help="folder with config.json and model.safetensors")  # fmt: skip
+        help="folder with config.json and model.safetensors, or with a Piper voice")  # fmt: skip
     add("--out", type=Path, required=True, metavar="BUNDLE", help="folder to be made")
     add("--joints", metavar="JOINTS",
         help="names and units in the data set's order: NAME:UNIT,NAME:UNIT,... or FILE.yaml "
         "(joints: [{name, unit}], state: likewise if it differs); units rad, deg, m, normalised. "
-        "`raw`: none, for comparisons; no robot plays such a bundle")  # fmt: skip
+        "`raw`: none, for comparisons; no robot plays such a bundle. A voice has none")  # fmt: skip
     add("--backbone", type=Path, metavar="DIR",
         help="local copy of the backbone's config and tokenizer")  # fmt: skip
     add("--base", type=Path, metavar="DIR",
         help="for a LoRA adapter: the checkpoint it was trained on")  # fmt: skip
     add("--recipe", choices=RECIPES, default="fp32",
-        help="fp32 as it is; int8: products with 8-bit weights and inputs (default fp32)")
+        help="fp32 as it is; int8: products with 8-bit weights and inputs; int4 (π0, π0.5): 4-bit "
+        "weights in the backbone, int8 elsewhere (default fp32)")
     add("--lerobot-compat", default="new", metavar="RELEASE",
-        help="new, or transformers-4.55 if it was trained with transformers 4.55 to 4.57")
+        help="new; transformers-4.55 for a SmolVLA trained with transformers 4.55 to 4.57; "
+        "lerobot-0.4 for a π0 or π0.5 trained with LeRobot 0.4")  # fmt: skip
     add("--dataset", metavar="NAME", help="whose statistics, where a checkpoint has several")
     add("--stats", metavar="FILE",
         help="statistics instead of the checkpoint's: the data set's meta/stats.json, or "
@@ -59,6 +64,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--cameras", metavar="N|NAME,...",
         help="make slots for these cameras only, or for the first N: a masked slot costs as much "
         "as any other (default: all)")  # fmt: skip
+    add("--aloha", choices=("none", "openpi", "lerobot"),
+        help="π0, π0.5: trained with adapt_to_pi_aloha, and whose constants of the gripper (default: "
+        "as config.json says; openpi's does not)")  # fmt: skip
+    add("--relative", metavar="WHICH",
+        help="π0, π0.5: actions are relative to the state: all, except:WORD,... (joints with a word "
+        "in their name are absolute), or none (default: as the processors say)")  # fmt: skip
+    add("--vision-heads", type=int, metavar="N",
+        help="π0, π0.5: heads of a vision tower of another width than the published one")
     add("--name", help="name of the bundle (default: that of the folder)")
     add("--threads", type=int, default=1, metavar="N",
         help="threads to compute with here; a program's workspace depends on them (default 1)")
@@ -72,10 +85,13 @@ def run(arguments: argparse.Namespace) -> int:
     if not 1 <= arguments.threads <= 1024:
         raise UsageError(f"--threads {arguments.threads}: expected 1 to 1024")
     # What is cheap to see comes before what takes seconds to import.
+    from omni_ros.models.export.families import needs_joints
     from omni_ros.models.export.folder import check_target
     from omni_ros.models.export.joints import parse_joints
 
-    joints = parse_joints(arguments.joints)
+    joints = None
+    if arguments.joints is not None or needs_joints(arguments.checkpoint):
+        joints = parse_joints(arguments.joints)
     cameras = parse_cameras(arguments.cameras)
     check_target(arguments.out, force=arguments.force)
     # Both warn about each other whenever they are imported.
@@ -97,7 +113,7 @@ def run(arguments: argparse.Namespace) -> int:
     from omni_ros.cli.inspect import summary
 
     write(summary(manifest, width=terminal_width()))
-    if manifest.joints == "raw":
+    if getattr(manifest, "joints", None) == "raw":
         steps.note("joints are raw: this bundle is for comparisons, and no player takes it")
     return 0
 
@@ -130,6 +146,7 @@ def export(arguments: argparse.Namespace, joints: Any, cameras: Any, say: Any) -
         arguments.checkpoint, arguments.out, joints=joints, backbone=arguments.backbone,
         base=arguments.base, recipe=arguments.recipe, lerobot_compat=arguments.lerobot_compat,
         dataset=arguments.dataset, statistics=arguments.stats, cameras=cameras,
+        aloha=arguments.aloha, relative=arguments.relative, vision_heads=arguments.vision_heads,
         name=arguments.name, threads=arguments.threads, allow_portable=arguments.allow_portable,
         force=arguments.force, progress=say,
     )  # fmt: skip

@@ -13,7 +13,7 @@ pytest.importorskip("executorch.runtime")
 
 from omni_ros.models.export.lower import LoweringError, lower  # noqa: E402
 from omni_ros.models.smolvla.config import SmolVLAConfig  # noqa: E402
-from omni_ros.models.smolvla.examples import example_inputs, input_names, output_names  # noqa: E402
+from omni_ros.models.common.examples import example_inputs, input_names, output_names  # noqa: E402
 from omni_ros.models.smolvla.load import build, load_checkpoint  # noqa: E402
 from omni_ros.models.smolvla.policy import STAGES  # noqa: E402
 from omni_ros.models.smolvla.random_checkpoint import TINY, write_checkpoint  # noqa: E402

@@ -1,0 +1,106 @@
+# Copyright 2026 The omni_ros authors
+# SPDX-License-Identifier: Apache-2.0
+"""Lower several modules that share weights to the methods of one ExecuTorch program.
+
+Equal weights are stored once in the file, and are one in memory for programs that are loaded with
+`share_weights`. As with one method (see `lower`), inputs and outputs are left out of the plan.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from torch import nn
+
+from .lower import DTYPES, TensorSpec, refuse_shared
+
+
+@dataclass(frozen=True)
+class Method:
+    """A module of fixed shapes that becomes a method.
+
+    :param examples: inputs that it is exported with. :param golden: those that it is asked with for
+        its golden vector. :param inputs, outputs: their names.
+    """
+
+    module: nn.Module
+    examples: Sequence[torch.Tensor]
+    golden: Sequence[torch.Tensor]
+    inputs: Sequence[str]
+    outputs: Sequence[str]
+
+
+@dataclass(frozen=True)
+class LoweredMethod:
+    """What ExecuTorch put into a file for one method; see `lower.LoweredProgram`."""
+
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+    delegates: dict[str, int]
+    leftover: tuple[str, ...]
+    arenas: tuple[int, ...]
+
+
+def lower_methods(
+    methods: Mapping[str, tuple[nn.Module, Sequence[torch.Tensor]]], path: Path
+) -> dict[str, LoweredMethod]:
+    """Write modules with their example inputs as methods of one file, and return what became of
+    each. Modules are lowered as they are: quantise them before.
+    """
+    from executorch.backends.xnnpack.partition.xnnpack_partitioner import XnnpackPartitioner
+    from executorch.exir import (
+        EdgeCompileConfig, ExecutorchBackendConfig, to_edge_transform_and_lower,
+    )
+    from executorch.exir.passes import MemoryPlanningPass
+
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", category=FutureWarning)
+        warnings.simplefilter("ignore", category=DeprecationWarning)
+        exported = {}
+        for name, (module, examples) in methods.items():
+            refuse_shared(examples)
+            exported[name] = torch.export.export(module.eval(), tuple(examples), strict=False)
+        program = to_edge_transform_and_lower(
+            exported,
+            partitioner={name: [XnnpackPartitioner()] for name in methods},
+            compile_config=EdgeCompileConfig(_check_ir_validity=False),
+        ).to_executorch(ExecutorchBackendConfig(
+            memory_planning_pass=MemoryPlanningPass(
+                alloc_graph_input=False, alloc_graph_output=False
+            ),
+        ))
+    del exported
+    with path.open("wb") as file:
+        program.write_to_file(file)
+    plans = {plan.name: plan for plan in program.executorch_program.execution_plan}
+    return {name: describe(plans[name]) for name in methods}
+
+
+def describe(plan) -> LoweredMethod:
+    """Read the facts out of a method's plan."""
+    from executorch.exir.schema import DelegateCall, KernelCall
+
+    delegates: dict[str, int] = {}
+    leftover: list[str] = []
+    for chain in plan.chains:
+        for instruction in chain.instructions:
+            call = instruction.instr_args
+            if isinstance(call, DelegateCall):
+                backend = plan.delegates[call.delegate_index].id
+                delegates[backend] = delegates.get(backend, 0) + 1
+            elif isinstance(call, KernelCall):
+                operator = plan.operators[call.op_index]
+                leftover.append(".".join(filter(None, (operator.name, operator.overload))))
+
+    def spec(index: int) -> TensorSpec:
+        tensor = plan.values[index].val
+        return TensorSpec(DTYPES[tensor.scalar_type.name], tuple(tensor.sizes))
+
+    return LoweredMethod(
+        tuple(map(spec, plan.inputs)), tuple(map(spec, plan.outputs)), delegates, tuple(leftover),
+        tuple(int(size) for size in plan.non_const_buffer_sizes[1:]),
+    )
