@@ -1,0 +1,106 @@
+# Copyright 2026 The omni_ros authors
+# SPDX-License-Identifier: Apache-2.0
+"""Parameters of the speech node, and what follows from them."""
+
+from __future__ import annotations
+
+from omni_ros.nodes._support import describe, describe_int
+from omni_ros.speech import Voice, open_voice
+from omni_ros.speech.playback import SpeakerSettings
+from omni_ros.telemetry.cpulist import parse_cpus
+from omni_ros.telemetry.hardware import this_machine
+from omni_ros.telemetry.hardware_profile import load_hardware
+from omni_ros.telemetry.placement import SEPARATE, TTS, Override, Share, load_overrides, place
+
+
+def declare_parameters(node) -> None:
+    """Declare them; all are read at configure, `volume` at any time."""
+    declare = node.declare_parameter
+    declare("voice", "voice_joe", describe(
+        "bundle of the voice that speaks if a goal names none: a path, or the name of an installed one"))
+    declare("voices", [""], describe("bundles of more voices, that goals can name"))
+    declare("device", "", describe(
+        "sound device: part of its name, or an index; empty: the machine's own choice; none: no "
+        "sound, AudioChunk only"))
+    declare("device_rate", 0.0, describe(
+        "sample rate of the device, Hz; 0: the one it prefers", low=0.0, high=768000.0))
+    declare("device_channels", 0, describe_int("0: one or two, as the device has", low=0, high=64))
+    declare("device_latency", 0.06, describe(
+        "seconds that a sample waits in the device's buffer: less is sooner silent after a stop, more "
+        "survives a busier machine", low=0.005, high=1.0))
+    declare("device_priority", 1, describe_int(
+        "real-time priority (SCHED_RR) to ask for the thread that fills the device's buffer; 0: do not "
+        "ask", low=0, high=98))
+    declare("volume", 1.0, describe("of all that is said", low=0.0, high=1.0))
+    declare("ahead_s", 3.0, describe(
+        "seconds of speech that are made ahead of what is heard", low=0.5, high=20.0))
+    declare("continue_timeout_s", 2.0, describe(
+        "how long, in silence, the next part of an utterance is waited for after a goal said that more "
+        "text follows", low=0.1, high=600.0))
+    declare("threads", 0, describe_int(
+        "threads that a voice computes with; 0: as the placement says", low=0, high=256))
+    declare("cpus", "", describe(
+        "cpus to compute on, e.g. '3' or '2-3'; empty: as the placement says"))
+    declare("placement", "", describe(
+        "YAML file with the section `placement:`, what to place otherwise; empty: none"))
+    declare("hardware", "", describe(
+        "recorded profile of a machine to place for, instead of this one; empty: this one"))
+
+
+def share_of(node) -> tuple[Share, str]:
+    """Return what the node gets of the machine, beside a policy's stages, and why in words.
+
+    :raises ValueError: a parameter, or a file that it names, is refused.
+    """
+    def get(name: str):
+        return node.get_parameter(name).value
+
+    hardware = load_hardware(get("hardware")) if get("hardware") else this_machine()
+    overrides = dict(load_overrides(get("placement"))) if get("placement") else {}
+    if get("threads") or get("cpus"):
+        before = overrides.get(TTS, Override())
+        overrides[TTS] = Override(
+            cpus=parse_cpus(get("cpus")) if get("cpus") else before.cpus,
+            threads=get("threads") or before.threads, nice=before.nice)
+    placement = place(hardware, (*SEPARATE, TTS), overrides)
+    return placement[TTS], placement.text(TTS)
+
+
+def speaker_settings(node, share: Share) -> SpeakerSettings:
+    """Return how the sound device is to be played."""
+    def get(name: str):
+        return node.get_parameter(name).value
+
+    return SpeakerSettings(
+        device=get("device"), rate=get("device_rate"), channels=get("device_channels"),
+        latency_s=get("device_latency"), priority=get("device_priority"), ahead_s=get("ahead_s"),
+        cpus=share.process_cpus)
+
+
+def load_voices(node, share: Share) -> dict[str, Voice]:
+    """Load the voices, in the thread that will speak: its binding and priority become theirs.
+
+    :return: by the names that goals use: those of the bundles.
+    :raises ValueError, ImportError, RuntimeError: one cannot be had; with what to do.
+    """
+    bundles = [node.get_parameter("voice").value, *node.get_parameter("voices").value]
+    voices: dict[str, Voice] = {}
+    try:
+        for bundle in bundles:
+            if bundle:
+                voice = open_voice(bundle, share.threads, share.cpus or None)
+                if voice.name in voices:
+                    voice.close()
+                    raise ValueError(f"two voices are named {voice.name!r}; name each bundle once in "
+                                     "the parameters voice and voices")
+                voices[voice.name] = voice
+    except BaseException:
+        close_voices(voices)
+        raise
+    return voices
+
+
+def close_voices(voices: dict[str, Voice]) -> None:
+    """Free them."""
+    for voice in voices.values():
+        voice.close()
