@@ -7,28 +7,25 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+from omni_ros.speech.schedule import Schedule
+
 from .compat import ChunkRules, CompatSchedule
 from .options import QwenOptions
 from .pace import Pace
 
-#: What of the listener's buffer is not spent while the next chunk is made.
-_MARGIN_S = 0.05
-
 
 class Chunks:
-    """One utterance's chunks: vLLM-Omni's for windows, else by what a frame costs here.
+    """One utterance's chunks: vLLM-Omni's for windows, else what the shared schedule says."""
 
-    By cost: the first has one frame, so that sound starts at once; the next ones have as many as
-    can be made while what was played lasts, up to the largest program's. A frame costs the same in
-    a large chunk as in a small one, so that there is nothing to gain beyond.
-    """
-
-    def __init__(self, options: QwenOptions, pace: Pace, sizes: tuple[int, ...]) -> None:
-        self._pace, self._buffer_first = pace, options.buffer_first
+    def __init__(self, options: QwenOptions, pace: Pace, schedule: Schedule,
+                 slack: Callable[[], float]) -> None:
+        """:param slack: seconds of sound that the listener still has."""
+        self._pace, self._schedule, self._slack = pace, schedule, slack
+        self._buffer_first = options.buffer_first
         self._rules: ChunkRules | None = None
         self._compat: CompatSchedule | None = None
-        self.most = max(sizes)
-        self._first = True
+        self.most = max(schedule.sizes)
+        self._target = 0
         if options.vocoder == "windows":
             self._rules = ChunkRules(
                 options.chunk_frames, options.left_context_frames, options.first_chunk_frames,
@@ -42,27 +39,26 @@ class Chunks:
             self._compat = CompatSchedule(self._rules, windows=True)
         self._frames, self._started = 0, time.monotonic()
 
-    def size(self, waiting: int, slack: Callable[[], float], expected: int) -> int:
-        """Return how many of the frames that wait are to be voiced now; 0: make more first.
+    def ready(self, waiting: int, expected: int) -> bool:
+        """Return whether the frames that wait are to be voiced now. Ask after every frame.
 
-        :param slack: seconds that the listener still has. :param expected: frames of the whole.
+        :param expected: frames of the whole, as far as it is known.
         """
         if self._compat is not None:
             self._frames += 1
             elapsed = 1e3 * (time.monotonic() - self._started)
-            emission = self._compat.step(self._frames, elapsed)
-            return emission.frames if emission else 0
-        wanted = self._wanted(waiting, slack, expected)
-        if waiting < wanted:
-            return 0
-        self._first = False
-        return waiting
+            return self._compat.step(self._frames, elapsed) is not None
+        if not self._target:
+            self._target = self._schedule.next(self._slack())
+        target = self._target
+        if self._buffer_first:
+            target = max(target, self._pace.frames_to_buffer(expected))
+        if waiting < target:
+            return False
+        self._target, self._buffer_first = 0, False
+        return True
 
-    def _wanted(self, waiting: int, slack: Callable[[], float], expected: int) -> int:
-        if self._first:
-            return self._pace.frames_to_buffer(expected) if self._buffer_first else 1
-        if waiting >= self.most:
-            return waiting
-        # Those that wait are made: what is left is voicing them, and one more frame.
-        cost = self._pace.cost + (waiting - 1) * self._pace.per_frame.get("vocoder", 0.0)
-        return waiting + 1 if slack() - _MARGIN_S > cost + self._pace.cost else waiting
+    def took(self, frames: int, seconds: float) -> None:
+        """Tell what a chunk took in all stages."""
+        if frames in self._schedule.sizes:
+            self._schedule.took(frames, seconds)

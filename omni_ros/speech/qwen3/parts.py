@@ -120,7 +120,7 @@ def _open_talker(bundle: Any, options: QwenOptions, threads: int) -> Talker:
         )
     return LlamaTalker(
         bundle.path(known[which]), width=shape.width, codes=shape.codes,
-        limit=max(shape.contexts), threads=threads, exact_cache=which in ("f32", "f16"))  # fmt: skip
+        limit=min(max(shape.contexts), shape.limit), threads=threads, exact_cache=which in ("f32", "f16"))  # fmt: skip
 
 
 def _code_rules(speech: Any, options: QwenOptions) -> CodeRules:

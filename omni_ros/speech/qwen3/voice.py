@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
+from omni_ros.speech.schedule import PlayedFrom, Schedule
 from omni_ros.speech.voice import (
     SpeechChunk,
     SpeechError,
@@ -54,6 +56,8 @@ class QwenVoice:
         self.languages, self.speakers = parts.languages, parts.speakers
         self.rates = (1.0, 1.0)
         self.pace = Pace(self.frame_samples / self.sample_rate)
+        # An abort is seen between two frames, so a chunk may take as long as it lasts.
+        self.schedule = Schedule(sorted(parts.vocoder_sizes), self.pace.frame_s, most_s=math.inf)
         self._maker = FrameMaker(
             parts.talker, parts.predictor, parts.prompts, parts.codec, parts.rules)  # fmt: skip
         self._stop = threading.Event()
@@ -78,10 +82,10 @@ class QwenVoice:
         if not self._busy.acquire(blocking=False):
             raise SpeechError(f"the voice {self.name} is saying another utterance; abort it first")
         self._stop.clear()
-        return _Held(self._speak(text, utterance, slack or (lambda: 0.0)), self._busy)
+        return _Held(self._speak(text, utterance, slack), self._busy)
 
     def _speak(
-        self, text: str | Iterable[str], utterance: Utterance, slack: Callable[[], float]
+        self, text: str | Iterable[str], utterance: Utterance, slack: Callable[[], float] | None
     ) -> Iterator[SpeechChunk]:
         if verdict := self.pace.verdict():
             _log.warning("%s: %s", self.name, verdict)
@@ -158,7 +162,9 @@ class QwenVoice:
                 before = time.perf_counter()
                 self._parts.vocoder.decode(np.ones((size, self._parts.groups), np.int64))
                 if measured:
-                    self.pace.add("vocoder", time.perf_counter() - before, size)
+                    spent = time.perf_counter() - before
+                    self.pace.add("vocoder", spent, size)
+                    self.schedule.took(size, spent + size * (self.pace.cost - spent / size))
         if verdict := self.pace.verdict():
             _log.warning("%s: %s", self.name, verdict)
 
@@ -171,10 +177,11 @@ class QwenVoice:
 class _Saying:
     """One utterance on its way: what has been made, and where in the text it is."""
 
-    def __init__(self, voice: QwenVoice, feed: TextFeed, slack: Callable[[], float]) -> None:
-        self._voice, self._feed, self._slack = voice, feed, slack
+    def __init__(self, voice: QwenVoice, feed: TextFeed, slack: Callable[[], float] | None) -> None:
+        self._voice, self._feed = voice, feed
         self._parts = voice._parts
-        self._chunks = Chunks(voice.options, voice.pace, self._parts.vocoder_sizes)
+        self._played = PlayedFrom()
+        self._chunks = Chunks(voice.options, voice.pace, voice.schedule, slack or self._played)
         self.samples = 0
         self.text_end = 0
         self.finished = False
@@ -199,12 +206,9 @@ class _Saying:
             frames.append(frame.codes)
             for stage, spent in frame.seconds.items():
                 seconds[stage] = seconds.get(stage, 0.0) + spent
-            expected = round(span.tokens * FRAMES_PER_TOKEN)
-            size = self._chunks.size(len(frames), self._slack, expected)
-            if size:
-                yield from self._voiced(frames[:size], seconds, last=False)
-                del frames[:size]
-                seconds = {}
+            if self._chunks.ready(len(frames), round(span.tokens * FRAMES_PER_TOKEN)):
+                yield from self._voiced(frames, seconds, last=False)
+                frames, seconds = [], {}
         if voice._stop.is_set():
             return
         span.text_ended = True
@@ -228,12 +232,15 @@ class _Saying:
             made.append(samples)
         spent = time.perf_counter() - before
         self._voice.pace.add("vocoder", spent, len(frames))
-        yield self.chunk(np.concatenate(made), {**seconds, "vocoder": spent}, last=last)
+        seconds = {**seconds, "vocoder": spent}
+        self._chunks.took(len(frames), sum(seconds.values()) - seconds.get("text", 0.0))
+        yield self.chunk(np.concatenate(made), seconds, last=last)
 
     def chunk(self, samples: np.ndarray, seconds: dict[str, float], *, last: bool) -> SpeechChunk:
         """Return a chunk behind those before it."""
         first = self.samples
         self.samples += len(samples)
+        self._played.made(len(samples) / self._voice.sample_rate)
         self.text_end = self._reached(last)
         self.finished = last
         return SpeechChunk(samples, first, self.text_end, self._clause(), seconds, last)
