@@ -68,8 +68,9 @@ class Judge:
         if not np.array_equal(done.normalised, looked.normalised, equal_nan=True):
             return Place("network", "two runs of the same observation differ here: the programs do not "
                          "repeat themselves on this machine")
-        place = locate(plan, looked, tolerance=self._tolerance) if plan.recorded or (
-            plan.state is not None) else None
+        place = None
+        if plan.recorded or plan.state is not None:
+            place = locate(plan, looked, self._runner.policy.head.decode, tolerance=self._tolerance)
         if place is not None:
             return place
         place = guess(plan, looked)

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,6 +24,9 @@ HOST = (ORDER, UNITS, PICTURES, PIXEL, TOKENS, NORMALISATION, NOISE)
 #: What other rounding of a host's float32 can come to, of a value of 1.
 _ROUNDING = 1e-6
 
+#: From normalised actions to units, f32 [rows, action] both.
+Decode = Callable[[np.ndarray], np.ndarray]
+
 
 @dataclass(frozen=True)
 class Place:
@@ -34,17 +37,17 @@ class Place:
     host: bool = False
 
 
-def locate(plan: Plan, done: Done, *, tolerance: float | None) -> Place | None:
+def locate(plan: Plan, done: Done, decode: Decode, *, tolerance: float | None) -> Place | None:
     """Return the first stage that differs from what was recorded; None if the recording cannot tell.
 
-    :param done: run with `look`. :param tolerance: of what programs compute; None: no bit may differ.
+    :param done: run with `look`. :param decode: from the network's numbers to units, as it is now.
+    :param tolerance: of what programs compute; None: no bit may differ.
     """
-    checks = (_state, _pictures, _prompt, _normalised_state, _network, _decoding)
-    for check in checks:
+    for check in (_state, _pictures, _prompt, _normalised_state, _network):
         place = check(plan, done, tolerance)
         if place is not None:
             return place
-    return None
+    return _decoding(plan, done, decode)
 
 
 def guess(plan: Plan, done: Done) -> Place | None:
@@ -144,28 +147,24 @@ def _network(plan: Plan, done: Done, tolerance: float | None) -> Place | None:
     return None
 
 
-def _decoding(plan: Plan, done: Done, tolerance: float | None) -> Place | None:
-    """After the last step: the same numbers of the network, and other actions."""
-    if plan.normalised is None or plan.normalised.shape != done.normalised.shape:
-        return None
-    gap = float(np.abs(plan.normalised - done.normalised).max())
-    if not gap <= (tolerance or 0.0) * max(1.0, float(np.abs(plan.normalised).max())):
-        return None
+def _decoding(plan: Plan, done: Done, decode: Decode) -> Place | None:
+    """After the last step: what the recorded numbers of the network come to in units now."""
     if by_names(done.actions, done.names, plan.chunk.joint_names) is None:
         return Place(ORDER, f"the joints are {', '.join(done.names)}; recorded were "
                      f"{', '.join(plan.chunk.joint_names)}", host=True)
-    recorded, now = plan.chunk.values, done.actions.astype(np.float64)
-    close = np.allclose(recorded, now, rtol=1e-6 + (tolerance or 0.0), atol=1e-6)
-    if close and tuple(done.names) != plan.chunk.joint_names:
+    if plan.normalised is None or plan.normalised.shape != done.normalised.shape:
+        return None
+    recorded, now = plan.chunk.values, decode(plan.normalised).astype(np.float64)
+    if not np.allclose(recorded, now, rtol=_ROUNDING, atol=_ROUNDING):
+        gap = np.abs(recorded - now).max(axis=0)
+        worst = int(gap.argmax())
+        return Place(NORMALISATION, f"of the actions: the network's numbers are the same, "
+                     f"{plan.chunk.joint_names[worst]} differs by {gap[worst]:.2g}", host=True)
+    if tuple(done.names) != plan.chunk.joint_names:
         moved = [f"column {at} moved {before} and moves {after}" for at, (before, after) in
                  enumerate(zip(plan.chunk.joint_names, done.names)) if before != after]
         return Place(ORDER, "of the actions: " + ", ".join(moved[:2]), host=True)
-    if close and tolerance:
-        return None
-    worst = int(np.abs(recorded - now).max(axis=0).argmax())
-    return Place(NORMALISATION, f"of the actions: the network's numbers are the same, "
-                 f"{plan.chunk.joint_names[worst]} differs by "
-                 f"{np.abs(recorded - now)[:, worst].max():.2g}", host=True)
+    return None
 
 
 def _apart(plan: Plan, done: Done, name: str, limit: float) -> float | None:
