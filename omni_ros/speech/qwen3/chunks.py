@@ -14,7 +14,7 @@ from .options import QwenOptions
 from .pace import Pace
 
 
-class Chunks:
+class ChunkSizes:
     """One utterance's chunks: vLLM-Omni's for windows, else what the shared schedule says."""
 
     def __init__(self, options: QwenOptions, pace: Pace, schedule: Schedule,

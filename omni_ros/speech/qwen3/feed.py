@@ -117,6 +117,8 @@ class TextFeed:
             return False
         try:
             piece = next(self._pieces)
+            if not isinstance(piece, str):
+                raise TypeError(f"a piece of text is {piece!r:.60}: expected a str")
             if self._check is not None and piece:
                 self._check(self.text + piece)
         except StopIteration:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from omni_ros.programs import set_threads
+from omni_ros.programs import ProgramError, get_threads, set_threads
 from omni_ros.requirements import require
 
 from .errors import TalkerError
@@ -59,13 +59,21 @@ def open_parts(
     """Open a bundle.
 
     :raises BundleError: it is damaged, or of another family.
+    :param threads: of the pool, see omni_ros.speech.voice.open_voice.
+    :raises ProgramError: the pool has another number of threads, and programs that hold it.
     :raises TalkerError: it has no such GGUF file, or llama.cpp does not take it.
     """
     from omni_ros.bundles import open_bundle
     from omni_ros.bundles.qwen3_tts import open_tables
 
-    count = threads or len(cpus or os.sched_getaffinity(0))
-    set_threads(count)
+    count = threads or len(cpus if cpus is not None else os.sched_getaffinity(0))
+    try:
+        set_threads(count)
+    except ProgramError:
+        # The pool is the process's, and another part of it has chosen.
+        if threads:
+            raise
+        count = get_threads()
     bundle = open_bundle(folder)
     manifest = bundle.manifest
     speech, tables = manifest.speech, open_tables(bundle)

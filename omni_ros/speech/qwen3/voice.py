@@ -6,23 +6,17 @@ from __future__ import annotations
 
 import logging
 import math
-import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from omni_ros.speech.pipeline import MAX_CHARACTERS, Utterances, nothing
 from omni_ros.speech.schedule import PlayedFrom, Schedule
-from omni_ros.speech.voice import (
-    SpeechChunk,
-    SpeechError,
-    SpeechRefused,
-    Utterance,
-    check_utterance,
-)
+from omni_ros.speech.voice import SpeechChunk, SpeechRefused, Utterance, check_utterance
 
-from .chunks import Chunks
+from .chunks import ChunkSizes
 from .feed import TextFeed
 from .frames import FrameMaker, Span
 from .options import QwenOptions, parse_options
@@ -30,16 +24,23 @@ from .pace import FRAMES_PER_TOKEN, Pace
 from .parts import Parts, open_parts
 from .wire import from_wire
 
+#: Of an utterance on its way: chunks, and None wherever it may be given up.
+Chunks = Generator["SpeechChunk | None", None, None]
+
 _log = logging.getLogger(__name__)
 
 #: Positions of a context that are not left to the text, and the frames that a token is given.
 _SPAN_RESERVE, _SPAN_FRAMES_PER_TOKEN = 24, 6
-#: Until frames were counted: characters of English that a frame says.
+#: How many characters of English a frame says, about.
 _CHARACTERS_PER_FRAME = 1.2
+#: Frames that each stage is measured over when the voice is opened.
+_WARM_UP_FRAMES = 4
 
 
 class QwenVoice:
-    """A loaded Qwen3-TTS bundle. One utterance at a time; `abort` from any thread."""
+    """A loaded Qwen3-TTS bundle."""
+
+    rates = (1.0, 1.0)
 
     def __init__(self, bundle: Path, threads: int = 0, cpus: Sequence[int] | None = None,
                  **options: object) -> None:
@@ -54,18 +55,15 @@ class QwenVoice:
         self.name, self.sample_rate = parts.name, parts.sample_rate
         self.frame_samples = parts.vocoder.frame_samples
         self.languages, self.speakers = parts.languages, parts.speakers
-        self.rates = (1.0, 1.0)
+        #: what a frame costs here, by stage; see Pace.verdict
         self.pace = Pace(self.frame_samples / self.sample_rate)
         # An abort is seen between two frames, so a chunk may take as long as it lasts.
         self.schedule = Schedule(sorted(parts.vocoder_sizes), self.pace.frame_s, most_s=math.inf)
         self._maker = FrameMaker(
             parts.talker, parts.predictor, parts.prompts, parts.codec, parts.rules)  # fmt: skip
-        self._stop = threading.Event()
-        self._busy = threading.Lock()
+        self._utterances = Utterances(self.name)
         self._closed = False
         self._warm_up()
-
-    # -- speaking ---------------------------------------------------------------------------------
 
     def start(
         self,
@@ -73,29 +71,30 @@ class QwenVoice:
         utterance: Utterance = Utterance(),
         slack: Callable[[], float] | None = None,
     ) -> Iterator[SpeechChunk]:
-        """As Voice.start."""
-        if self._closed:
-            raise SpeechError(f"the voice {self.name} is closed; open it again")
+        """As Voice.start. The samples of an utterance with the same seed are the same but for
+        their last bits, in which the sizes of the chunks show."""
         utterance = check_utterance(self, utterance)
         if isinstance(text, str):
             _check_speakable(text)
-        if not self._busy.acquire(blocking=False):
-            raise SpeechError(f"the voice {self.name} is saying another utterance; abort it first")
-        self._stop.clear()
-        return _Held(self._speak(text, utterance, slack), self._busy)
+        return self._utterances.begin(lambda wanted: self._speak(text, utterance, slack, wanted))
 
     def _speak(
-        self, text: str | Iterable[str], utterance: Utterance, slack: Callable[[], float] | None
-    ) -> Iterator[SpeechChunk]:
+        self,
+        text: str | Iterable[str],
+        utterance: Utterance,
+        slack: Callable[[], float] | None,
+        wanted: Callable[[], bool],
+    ) -> Chunks:
         if verdict := self.pace.verdict():
             _log.warning("%s: %s", self.name, verdict)
-        feed = TextFeed(text, self._parts.encode, span_tokens=self._span_tokens())
+        feed = TextFeed(text, self._parts.encode, span_tokens=self._span_tokens(),
+                        check=_check_length)  # fmt: skip
         say = _Saying(self, feed, slack)
         part = 0
-        while not self._stop.is_set() and feed.begin_span():
+        while wanted() and feed.begin_span():
             yield from say.span(utterance, part)
             part += 1
-        if self._stop.is_set():
+        if not wanted():
             return
         if feed.failure is not None:
             raise feed.failure
@@ -104,38 +103,41 @@ class QwenVoice:
                 _check_speakable(feed.text)
             yield say.chunk(np.empty(0, np.float32), {}, last=True)
 
-    def voice_codes(self, codes: np.ndarray) -> Iterator[np.ndarray]:
-        """Voice codec frames that were made elsewhere; yields float32 samples as they are made.
+    def voice_codes(self, codes: np.ndarray) -> Iterator[SpeechChunk]:
+        """Voice codec frames that were made elsewhere.
 
         :param codes: integers [frames, groups], or a row as vLLM-Omni sends it, codebook-major.
         :raises CodesError: they are none.
         """
-        vocoder = self._parts.vocoder
         if codes.ndim == 1:
             codes = from_wire(codes, self._parts.groups)
-        with self._busy:
-            self._stop.clear()
+
+        def speak(wanted: Callable[[], bool]) -> Chunks:
+            vocoder, done = self._parts.vocoder, 0
             vocoder.start()
-            for part in vocoder.steps(codes):
-                if self._stop.is_set():
-                    return
-                yield part
+            for samples in vocoder.steps(codes):
+                end = done + len(samples)
+                yield SpeechChunk(samples, done, 0, "", {}, end == len(codes) * self.frame_samples)
+                done = end
+
+        return self._utterances.begin(speak)
 
     def abort(self) -> None:
         """As Voice.abort."""
-        self._stop.set()
+        self._utterances.abort()
 
     def close(self) -> None:
         """As Voice.close."""
-        self.abort()
-        if self._closed:
-            return
-        # Whoever iterates sees the stop within a frame.
-        with self._busy:
+        self._utterances.close()
+        if not self._closed:
             self._closed = True
             self._parts.close()
 
-    # -- the machine ------------------------------------------------------------------------------
+    def __enter__(self) -> QwenVoice:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
 
     def _span_tokens(self) -> int:
         room = self._parts.talker.limit - _SPAN_RESERVE
@@ -145,26 +147,28 @@ class QwenVoice:
 
     def _warm_up(self) -> None:
         """Touch every program once, then measure what a frame costs before anyone waits for it."""
+        parts = self._parts
         for measured in (False, True):
-            feed = TextFeed("Hello.", self._parts.encode, span_tokens=100)
+            feed = TextFeed("Hello.", parts.encode, span_tokens=100)
             feed.begin_span()
-            span = Span(0)
-            for frame in self._maker.say(feed, span, language=self.languages[0],
-                                         speaker=self.speakers[0] if self.speakers else "",
-                                         greedy=True):
-                self._stop.clear()
+            made = self._maker.say(feed, Span(0), language=self.languages[0],
+                                   speaker=self.speakers[0] if self.speakers else "",
+                                   greedy=True)  # fmt: skip
+            for _, frame in zip(range(_WARM_UP_FRAMES), made):
                 if measured:
                     self._count(frame.seconds)
-                if span.frames == 4:
-                    break
-            self._parts.vocoder.start()
-            for size in self._parts.vocoder_sizes:
+            made.close()
+            parts.vocoder.start()
+            codes = np.zeros((max(parts.vocoder_sizes), parts.groups), np.int64)
+            spent = {}
+            for size in parts.vocoder_sizes:
                 before = time.perf_counter()
-                self._parts.vocoder.decode(np.ones((size, self._parts.groups), np.int64))
-                if measured:
-                    spent = time.perf_counter() - before
-                    self.pace.add("vocoder", spent, size)
-                    self.schedule.took(size, spent + size * (self.pace.cost - spent / size))
+                parts.vocoder.decode(codes[:size])
+                spent[size] = time.perf_counter() - before
+        frame = self.pace.cost
+        for size, seconds in spent.items():
+            self.pace.add("vocoder", seconds, size)
+            self.schedule.took(size, seconds + size * frame)
         if verdict := self.pace.verdict():
             _log.warning("%s: %s", self.name, verdict)
 
@@ -178,118 +182,81 @@ class _Saying:
     """One utterance on its way: what has been made, and where in the text it is."""
 
     def __init__(self, voice: QwenVoice, feed: TextFeed, slack: Callable[[], float] | None) -> None:
-        self._voice, self._feed = voice, feed
-        self._parts = voice._parts
+        self._voice, self._feed, self._parts = voice, feed, voice._parts
         self._played = PlayedFrom()
-        self._chunks = Chunks(voice.options, voice.pace, voice.schedule, slack or self._played)
-        self.samples = 0
-        self.text_end = 0
+        self._sizes = ChunkSizes(voice.options, voice.pace, voice.schedule, slack or self._played)
+        self._span = Span(0)
+        self.samples = self.text_end = 0
         self.finished = False
-        self._speaking = ""
 
-    def span(self, utterance: Utterance, part: int) -> Iterator[SpeechChunk]:
+    def span(self, utterance: Utterance, part: int) -> Chunks:
         """Say the span that the feed has begun."""
-        voice, options = self._voice, self._voice.options
+        voice = self._voice
         self._span = span = Span(self.text_end)
-        self._chunks.begin_span()
+        self._sizes.begin_span()
         self._parts.vocoder.start()
         frames: list[np.ndarray] = []
         seconds: dict[str, float] = {}
         maker = voice._maker.say(
             self._feed, span, language=utterance.language, speaker=utterance.speaker,
             seed=utterance.seed, part=part, greedy=utterance.deterministic,
-            whole=options.text == "whole")  # fmt: skip
+            whole=voice.options.text == "whole")  # fmt: skip
         for frame in maker:
-            if voice._stop.is_set():
-                return
+            yield None
             voice._count(frame.seconds)
             frames.append(frame.codes)
             for stage, spent in frame.seconds.items():
                 seconds[stage] = seconds.get(stage, 0.0) + spent
-            if self._chunks.ready(len(frames), round(span.tokens * FRAMES_PER_TOKEN)):
+            if self._sizes.ready(len(frames), round(span.tokens * FRAMES_PER_TOKEN)):
                 yield from self._voiced(frames, seconds, last=False)
                 frames, seconds = [], {}
-        if voice._stop.is_set():
-            return
         span.text_ended = True
         last = self._feed.all_text and self._feed.failure is None
         while frames:
-            size = min(len(frames), self._chunks.most)
-            yield from self._voiced(frames[:size], seconds, last=last and size == len(frames))
-            del frames[:size]
+            count = min(len(frames), self._sizes.most)
+            yield from self._voiced(frames[:count], seconds, last=last and count == len(frames))
+            del frames[:count]
             seconds = {}
         self.text_end = span.text_end
 
-    def _voiced(
-        self, frames: list[np.ndarray], seconds: dict[str, float], *, last: bool
-    ) -> Iterator[SpeechChunk]:
-        """Voice a chunk; nothing comes of it if the voice was stopped meanwhile."""
+    def _voiced(self, frames: list[np.ndarray], seconds: dict[str, float], *, last: bool) -> Chunks:
         made = []
         before = time.perf_counter()
         for samples in self._parts.vocoder.steps(np.stack(frames)):
-            if self._voice._stop.is_set():
-                return
+            yield None
             made.append(samples)
         spent = time.perf_counter() - before
         self._voice.pace.add("vocoder", spent, len(frames))
         seconds = {**seconds, "vocoder": spent}
-        self._chunks.took(len(frames), sum(seconds.values()) - seconds.get("text", 0.0))
+        self._sizes.took(len(frames), sum(seconds.values()) - seconds.get("text", 0.0))
         yield self.chunk(np.concatenate(made), seconds, last=last)
 
     def chunk(self, samples: np.ndarray, seconds: dict[str, float], *, last: bool) -> SpeechChunk:
         """Return a chunk behind those before it."""
-        first = self.samples
-        self.samples += len(samples)
+        first, self.samples = self.samples, self.samples + len(samples)
         self._played.made(len(samples) / self._voice.sample_rate)
         self.text_end = self._reached(last)
         self.finished = last
-        return SpeechChunk(samples, first, self.text_end, self._clause(), seconds, last)
+        clause = self._feed.clause_at(max(self.text_end - 1, 0))
+        return SpeechChunk(samples, first, self.text_end, clause, seconds, last)
 
     def _reached(self, last: bool) -> int:
         if last:
             return len(self._feed.text)
-        span = self._span
-        guess = span.start + round(span.frames * _CHARACTERS_PER_FRAME)
         # The talker does not say where it is: its usual speed tells, and what it was given.
-        return max(self.text_end, min(guess, span.text_end))
-
-    def _clause(self) -> str:
-        return self._feed.clause_at(max(self.text_end - 1, 0))
+        guess = self._span.start + round(self._span.frames * _CHARACTERS_PER_FRAME)
+        return max(self.text_end, min(guess, self._span.text_end))
 
 
-class _Held:
-    """An iterator that gives its lock back when it ends, fails, is closed or is forgotten."""
-
-    def __init__(self, inner: Iterator[SpeechChunk], lock: threading.Lock) -> None:
-        self._inner, self._lock = inner, lock
-
-    def __iter__(self) -> _Held:
-        return self
-
-    def __next__(self) -> SpeechChunk:
-        try:
-            return next(self._inner)
-        except BaseException:
-            self._release()
-            raise
-
-    def close(self) -> None:
-        """End it here."""
-        self._inner.close()
-        self._release()
-
-    def __del__(self) -> None:
-        self.close()
-
-    def _release(self) -> None:
-        lock, self._lock = self._lock, None
-        if lock is not None:
-            lock.release()
+def _check_length(text: str) -> None:
+    if len(text) > MAX_CHARACTERS:
+        raise SpeechRefused(
+            f"the text has {len(text)} characters; up to {MAX_CHARACTERS} are said in one go: give "
+            "it in parts"
+        )
 
 
 def _check_speakable(text: str) -> None:
+    _check_length(text)
     if not any(character.isalnum() for character in text):
-        shown = text if len(text) <= 40 else text[:37] + "..."
-        raise SpeechRefused(
-            f"the text {shown!r} has no letter and no digit; expected something that can be said"
-        )
+        raise nothing(text)

@@ -133,13 +133,13 @@ def test_a_text_longer_than_a_context_is_said_in_several(open_voice):
 
 @pytest.mark.parametrize("text", ["", "  ", "...!", "-- ,"])
 def test_a_text_without_a_word_is_refused_at_the_call(voice, text):
-    with pytest.raises(SpeechRefused, match="no letter and no digit"):
+    with pytest.raises(SpeechRefused, match="nothing in it that can be spoken"):
         voice.start(text, PLAIN)
     assert list(voice.start("Go.", PLAIN))
 
 
 def test_pieces_without_a_word_are_refused_by_the_iterator(voice):
-    with pytest.raises(SpeechRefused, match="no letter"):
+    with pytest.raises(SpeechRefused, match="nothing in it"):
         list(voice.start(["", " "], PLAIN))
 
 
@@ -152,13 +152,23 @@ def test_what_the_voice_has_not_is_refused_at_the_call(voice, utterance, reason)
         voice.start("Go.", utterance)
 
 
-def test_a_second_utterance_has_to_wait_for_the_first(voice):
+def test_a_second_utterance_gives_up_one_that_was_left_half_said(voice):
     first = voice.start("Go.", PLAIN)
     next(first)
-    with pytest.raises(SpeechError, match="saying another utterance"):
-        voice.start("Stop.", PLAIN)
-    first.close()
-    assert list(voice.start("Stop.", PLAIN))
+    assert list(voice.start("Stop.", PLAIN))[-1].last
+    assert list(first) == []
+
+
+def test_a_second_utterance_is_refused_while_a_thread_works_on_the_first(voice):
+    refused = []
+
+    def pieces():
+        with pytest.raises(SpeechError, match="saying something else"):
+            voice.start("Stop.", PLAIN)
+        refused.append(True)
+        yield "Go."
+
+    assert list(voice.start(pieces(), PLAIN)) and refused
 
 
 def test_an_iterator_that_nobody_wants_gives_the_voice_back(voice):
@@ -296,5 +306,10 @@ def test_buffering_first_makes_as_much_as_playback_will_lack(open_voice):
 def test_codes_made_elsewhere_are_voiced(voice, oracle):
     case = oracle.cases[0]
     flat = case["vocoder_codes"][:, :40].reshape(-1).astype(np.int64)
-    made = np.concatenate(list(voice.voice_codes(flat)))
+    made = samples(voice.voice_codes(flat))
     assert np.abs(made - case["vocoder_pcm"][: 40 * FRAME]).max() <= 1e-5
+
+
+def test_a_piece_that_is_no_text_is_an_error(voice):
+    with pytest.raises(TypeError, match="expected a str"):
+        list(voice.start(["Go ", 3], PLAIN))
