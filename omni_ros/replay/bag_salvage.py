@@ -221,6 +221,8 @@ def _from_sqlite(path: Path, out: Salvaged) -> None:
     database = sqlite3.connect(f"file:{path}?immutable=1", uri=True)
     topics: dict[int, str] = {}
     try:
+        # Without this SQLite looks at nothing of a file that is shorter than its header says.
+        database.execute("PRAGMA writable_schema=ON")
         definitions = _definitions(database)
         for number, topic, kind in database.execute("SELECT id, name, type FROM topics"):
             topics[number] = topic
