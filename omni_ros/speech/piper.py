@@ -9,7 +9,6 @@ follows is made while it plays.
 from __future__ import annotations
 
 import os
-import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from pathlib import Path
@@ -18,7 +17,7 @@ import numpy as np
 
 from omni_ros.bundles import open_bundle
 from omni_ros.bundles.piper_layout import read_symbols, read_table
-from omni_ros.programs import get_threads, set_threads
+from omni_ros.programs import ProgramError, set_threads
 from omni_ros.speech.clauses import Clause
 from omni_ros.speech.phonemes import Espeak
 from omni_ros.speech.piper_text import Draw, SymbolTable, TextEncoder
@@ -41,8 +40,7 @@ class PiperVoice:
     def __init__(
         self, bundle: Path, threads: int = 0, cpus: Sequence[int] | None = None
     ) -> None:
-        if threads or get_threads() is None:
-            set_threads(threads or len(cpus if cpus is not None else os.sched_getaffinity(0)))
+        make_pool(threads, cpus)
         opened = open_bundle(bundle)
         manifest = opened.manifest
         self.name, self.languages = manifest.name, (manifest.sound.language,)
@@ -190,3 +188,22 @@ class PiperVoice:
             for _ in self.start("Ready to speak, in one long sentence that fills a window.",
                                 slack=lambda window=window: window):
                 pass
+
+
+def make_pool(threads: int, cpus: Sequence[int] | None) -> None:
+    """Make the process's pool of threads, on the cores that it may use.
+
+    :param threads: 0: as many as cores, unless there is a pool in use already.
+    :raises ProgramError: another number than that of a pool that is in use.
+    """
+    before = os.sched_getaffinity(0)
+    try:
+        if cpus is not None:
+            # Threads are born on the cores of the one that makes them.
+            os.sched_setaffinity(0, cpus)
+        set_threads(threads or len(os.sched_getaffinity(0)))
+    except ProgramError:
+        if threads:
+            raise
+    finally:
+        os.sched_setaffinity(0, before)
