@@ -25,6 +25,10 @@ class CodeGenerator:
         from llama_cpp import mtmd_cpp
 
         self._api, self._talker = mtmd_cpp, talker
+        # It writes pages about the file; what matters becomes an error here.
+        self._quiet = talker._api.llama_log_callback(lambda level, text, data: None)
+        mtmd_cpp.mtmd_log_set(self._quiet, ctypes.c_void_p(0))
+        mtmd_cpp.mtmd_helper_log_set(self._quiet, ctypes.c_void_p(0))
         options = mtmd_cpp.mtmd_context_params_default()
         options.use_gpu, options.print_timings, options.n_threads = False, False, threads
         options.warmup = False

@@ -93,6 +93,7 @@ def sides_of(
             "kind": "mtmd", "mmproj": str(arguments.mmproj.absolute()),
             "gguf": str((bundle / files[name]).absolute()),
             "width": manifest.speech.talker.width, "codes": manifest.speech.talker.codes,
+            "codebook": manifest.speech.vocoder.codes,
         }  # fmt: skip
     if arguments.checkpoint is not None:
         made["eager"] = {"kind": "eager", "checkpoint": str(arguments.checkpoint.absolute()),

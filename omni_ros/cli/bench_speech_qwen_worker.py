@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from omni_ros.cli.policy_worker import resident, silent_output
+from omni_ros.cli.policy_worker import idiomatic, resident, silent_output
 
 #: Long enough for any round; the talker gets a token of it beside each frame.
 TEXT = (
@@ -89,50 +89,72 @@ def bundle_side(options: dict[str, Any]) -> tuple[dict[str, Any], Run]:
 
 
 def eager_side(options: dict[str, Any]) -> tuple[dict[str, Any], Run]:
-    """The same networks in PyTorch, float32, with their caches, a round of so many frames."""
+    """The same networks in PyTorch, float32, with their caches, greedily."""
     import torch
 
-    from omni_ros.models.qwen3_tts import generate
-    from omni_ros.models.qwen3_tts.load import load_checkpoint
+    from omni_ros.models.qwen3_tts import generate, load
 
     torch.set_num_threads(options["threads"])
-    torch.set_grad_enabled(False)
-    parts = generate.eager(load_checkpoint(Path(options["checkpoint"])), positions=256)
-    rng = np.random.default_rng(0)
-    width = parts.width
-    prompt = torch.from_numpy(rng.standard_normal((10, width)).astype(np.float32))
-    chunk = options["chunk"]
+    idiomatic()
+    checkpoint = load.load_checkpoint(Path(options["checkpoint"]))
+    talker = load.build_talker(checkpoint)
+    codec = load.codec_table(checkpoint).float()
+    tables = load.predictor_table(checkpoint)
+    predictor = generate.EagerPredictor(load.build_predictor(checkpoint), tables)
+    vocoder = generate.EagerVocoder(load.build_vocoder(checkpoint), load.codebooks(checkpoint))
+    config = checkpoint.config
+    frame_s = config.vocoder.frame_samples / config.vocoder.sample_rate
+    prompt = torch.randn(10, config.talker.stack.width, generator=torch.Generator().manual_seed(0))
+    chunk, frames = options["chunk"], options["frames"]
 
     def run() -> dict[str, Any]:
-        started = time.perf_counter()
-        parts.start()
         stages = dict.fromkeys(("talker", "predictor", "vocoder"), 0.0)
-        hidden, logits = parts.talker(prompt)
+        clock = Clock(stages)
+        started = time.perf_counter()
+        cached = generate.EagerTalker(talker, 256)
+        vocoder.reset()
+        hidden, logits = cached(prompt)
         prompt_s, first = time.perf_counter() - started, 0.0
         waiting: list[list[int]] = []
-        for frame in range(options["frames"]):
-            before = time.perf_counter()
-            codes = parts.codes(hidden, logits)
-            stages["predictor"] += time.perf_counter() - before
+        for frame in range(frames):
+            with clock("predictor"):
+                code = int(logits[: config.vocoder.codes].argmax())
+                codes = [code, *predictor(hidden, codec[code])]
+                row = codec[code] + sum(tables[group, each].float()
+                                        for group, each in enumerate(codes[1:]))
             waiting.append(codes)
-            if len(waiting) == chunk or frame == 0:
-                before = time.perf_counter()
-                parts.vocoder(torch.tensor(waiting).T)
-                stages["vocoder"] += time.perf_counter() - before
+            if frame == 0 or len(waiting) == chunk:
+                with clock("vocoder"):
+                    vocoder(torch.tensor(waiting).T)
                 waiting = []
                 first = first or time.perf_counter() - started
-            before = time.perf_counter()
-            hidden, logits = parts.talker(parts.embedding(codes))
-            stages["talker"] += time.perf_counter() - before
+            with clock("talker"):
+                hidden, logits = cached(row[None])
         seconds = time.perf_counter() - started
-        frames = options["frames"]
         return {
-            "seconds": seconds / frames, "rtf": seconds / frames / parts.frame_s, "frames": frames,
+            "seconds": seconds / frames, "rtf": seconds / frames / frame_s, "frames": frames,
             "stages": {name: spent / frames for name, spent in stages.items()},
             "prompt": prompt_s, "first": first, "resident": resident(),
         }
 
     return {"torch": torch.__version__}, run
+
+
+class Clock:
+    """Adds up what blocks of code take, by name."""
+
+    def __init__(self, seconds: dict[str, float]) -> None:
+        self._seconds, self._name, self._started = seconds, "", 0.0
+
+    def __call__(self, name: str) -> Clock:
+        self._name = name
+        return self
+
+    def __enter__(self) -> None:
+        self._started = time.perf_counter()
+
+    def __exit__(self, *exception: object) -> None:
+        self._seconds[self._name] += time.perf_counter() - self._started
 
 
 def mtmd_side(options: dict[str, Any]) -> tuple[dict[str, Any], Run]:
@@ -147,18 +169,17 @@ def mtmd_side(options: dict[str, Any]) -> tuple[dict[str, Any], Run]:
     prompt = np.random.default_rng(0).standard_normal((10, options["width"])).astype(np.float32)
 
     def run() -> dict[str, Any]:
+        stages = dict.fromkeys(("talker", "predictor"), 0.0)
+        clock = Clock(stages)
         started = time.perf_counter()
         talker.start()
-        stages = dict.fromkeys(("talker", "predictor"), 0.0)
         hidden, logits = talker.feed(prompt)
         prompt_s = time.perf_counter() - started
         for _ in range(options["frames"]):
-            before = time.perf_counter()
-            row = generator.frame(hidden, int(logits[:2048].argmax()))
-            stages["predictor"] += time.perf_counter() - before
-            before = time.perf_counter()
-            hidden, logits = talker.feed(row[None])
-            stages["talker"] += time.perf_counter() - before
+            with clock("predictor"):
+                row = generator.frame(hidden, int(logits[: options["codebook"]].argmax()))
+            with clock("talker"):
+                hidden, logits = talker.feed(row[None])
         seconds, frames = time.perf_counter() - started, options["frames"]
         return {
             "seconds": seconds / frames, "rtf": None, "frames": frames,
