@@ -61,17 +61,18 @@ class Judge:
         if rows.kind is not Kind.SAME:
             looked = self._runner.run(plan, images, look=True)
             again = looked.seconds["policy"]
-            place = self._place(plan, done, looked)
+            place = self._place(plan, done, looked, rows.kind)
         return self._verdict(plan, rows, place, replayed, done.seconds["policy"] + again)
 
-    def _place(self, plan: Plan, done: Done, looked: Done) -> Place | None:
+    def _place(self, plan: Plan, done: Done, looked: Done, kind: Kind) -> Place | None:
         if not np.array_equal(done.normalised, looked.normalised, equal_nan=True):
             return Place("network", "two runs of the same observation differ here: the programs do not "
                          "repeat themselves on this machine")
         place = None
         if plan.recorded or plan.state is not None:
-            place = locate(plan, looked, self._runner.policy.head.decode, tolerance=self._tolerance)
-        if place is not None:
+            place = locate(plan, looked, lambda n: self._runner.decode(n, looked.state),
+                           tolerance=self._tolerance)
+        if place is not None or kind is not Kind.DIFFERENT:
             return place
         place = guess(plan, looked)
         if place is None and not plan.recorded:

@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from omni_ros.bundles import Bundle, BundleError, manifest_hash
+from omni_ros.bundles import Bundle, manifest_hash
 from omni_ros.policy.bundle_parts import normaliser
 from omni_ros.policy.noise import fill_noise
 from omni_ros.policy.observation import check_leftover, check_state
@@ -22,9 +23,6 @@ from omni_ros.replay.fingerprints import (
 from omni_ros.replay.plans import Plan
 from omni_ros.robot import Robot
 from omni_ros.stages.fit import Fit, fit_robot
-
-#: Families that can be run again.
-FAMILIES = ("smolvla",)
 
 
 @dataclass
@@ -65,7 +63,8 @@ class Runner:
         ones = np.ones((1, action.width), np.float32)
         self.spread = np.abs(np.float64(action.inverse(ones) - action.inverse(0 * ones)))[0]
         self._noise = np.empty(self.policy.head.shape, np.float32)
-        self.policy.warm_up(1)
+        with suppress(FloatingPointError):  # it will be said of each chunk
+            self.policy.warm_up(1)
 
     @property
     def cameras(self) -> tuple[str, ...]:
@@ -82,6 +81,14 @@ class Runner:
         ordered = np.array([positions[name] for name in self.robot.joint_names], np.float64)
         return self.fit.state_of(ordered, self.robot)
 
+    def decode(self, normalised: np.ndarray, state: np.ndarray) -> np.ndarray:
+        """Return what the network's numbers come to in units, f32 [rows, action].
+
+        :param state: of their observation, see :meth:`state_of`.
+        """
+        return self.policy.head.decode(normalised, check_state(
+            state, self.manifest.dimensions.state))
+
     def run(self, plan: Plan, images: Mapping[str, np.ndarray], *, look: bool = False) -> Done:
         """Compute the chunk of an observation again.
 
@@ -96,10 +103,12 @@ class Runner:
         watch = _Watch(look)
         began = time.perf_counter()
         state = self.state_of(plan.positions)
+        given = check_state(state, self.manifest.dimensions.state)
+        policy.backbone.set_state(given)  # first: a prompt may have the state in it
         tokens = policy.backbone.set_prompt(plan.instruction)
-        policy.backbone.set_state(check_state(state, self.manifest.dimensions.state))
         policy.backbone.set_cameras(len(present))
         policy.head.set_valid(policy.backbone.valid)
+        policy.head.set_state(given)
         for slot, name in enumerate(present):
             policy.encoder.prepare(images[name], camera=name)
             watch.note(PICTURE + name, images[name])
@@ -116,7 +125,7 @@ class Runner:
         padded = policy.head.denoise(self._noise, guide=watch.guide(policy.rtc))
         watch.note(f"{STEP}{policy.head.steps}", padded)
         normalised = padded[:, :self.manifest.dimensions.action].copy()
-        actions = policy.head.decode(normalised)
+        actions = policy.head.decode(normalised, given)
         total = time.perf_counter() - began
         return Done(actions, self.fit.action_names, normalised, state,
                     np.where(tokens.mask, tokens.ids, -1).astype(np.int64), policy.head.steps,
@@ -157,14 +166,11 @@ class _Watch:
 def open_policy(bundle: Bundle | Path, robot: Robot, *, threads: int | None = None) -> SmolVLAPolicy:
     """Open a bundle with the guidance that the robot's YAML asks for.
 
-    :raises BundleError: it is damaged, or of a family that cannot be run again.
+    :raises BundleError: it is damaged, or of a family that has no stages.
     """
     from omni_ros.bundles import open_bundle
 
     opened = bundle if isinstance(bundle, Bundle) else open_bundle(Path(bundle))
-    if opened.manifest.family not in FAMILIES:
-        raise BundleError(f"{opened.root} is of the family {opened.manifest.family}; expected "
-                          f"{' or '.join(FAMILIES)}")
     own, policy = opened.manifest.rtc, robot.policy
     rtc = None if policy is None else RtcConfig(
         own.schedule, policy.execution_horizon, own.max_guidance_weight, own.window, own.padding)
