@@ -36,6 +36,8 @@ from omni_ros.telemetry.realtime import set_affinity
 RING_S = 30.0
 #: Seconds between two reports, while there is sound and while there is none.
 BUSY_S, IDLE_S = 0.02, 0.5
+#: A rate that no card has, Hz.
+WARM_UP_HZ = 22222.0
 
 
 @dataclass
@@ -147,7 +149,7 @@ class Player:
             self._put(self._resampler.push(samples, last=last))
             playing.ended = last
             if last and card.ring.written == playing.begin:
-                playing.first_ns = playing.done_ns = time.monotonic_ns()  # of no samples at all
+                playing.done_ns = time.monotonic_ns()  # of no samples at all
 
     def _put(self, samples: np.ndarray) -> None:
         if self._waiting or len(samples) > self._card.ring.room:
@@ -176,6 +178,7 @@ def open_card(arguments: argparse.Namespace) -> tuple[Any, Card, Device]:
     device = choose(outputs(found), arguments.device, sounddevice.default.device[1])
     rate = arguments.rate or device.rate
     channels = arguments.channels or min(2, device.channels)
+    Resampler(WARM_UP_HZ, rate).push(np.zeros(256, np.float32))  # loads the library, too
     card = Card(rate, SampleRing(round(RING_S * rate)), arguments.priority)
     try:
         stream = sounddevice.RawOutputStream(

@@ -60,7 +60,7 @@ class Track:
             self.advance(now_ns)
             self.ended = True
             if not self.device and not self.written:
-                self.first_ns = self.done_ns = now_ns
+                self.done_ns = now_ns
 
     def report(self, fields: Mapping[str, Any]) -> None:
         """Take over what the card's process says."""

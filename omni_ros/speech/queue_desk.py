@@ -27,6 +27,8 @@ from omni_ros.speech.voice import SpeechChunk, SpeechError, SpeechRefused, Utter
 STUCK_S = 10.0
 #: Longest wait for something to say, seconds.
 WAIT_S = 0.5
+#: Sound that may be left in a resampler until more comes, seconds; it is not waited for.
+SLIVER_S = 0.02
 
 
 class Desk:
@@ -200,7 +202,7 @@ class Desk:
 
     def _speak(self, run: Run) -> None:
         job, track = run.job, run.track
-        job.feed.audible = lambda: track.slack_s() > 0.0
+        job.feed.audible = lambda: track.slack_s() > SLIVER_S
         job.feed.on_wait = lambda: self._speaker.pause(track)
         text = job.feed.whole
         chunks = None
