@@ -142,7 +142,9 @@ def quantise(
     from torchao.quantization.granularity import PerAxis, PerGroup
 
     def is_linear(layer: nn.Module, name: str) -> bool:
-        return isinstance(layer, nn.Linear) and not keep_float(name)
+        # Modules that share a layer are each asked; it is done once.
+        plain = isinstance(layer, nn.Linear) and type(layer.weight.data) is torch.Tensor
+        return plain and not keep_float(name)
 
     def in_groups(layer: nn.Module, name: str) -> bool:
         return recipe == "int4" and is_linear(layer, name) and layer.in_features % GROUP == 0
