@@ -9,7 +9,8 @@ Equal weights are stored once in the file, and are one in memory for programs th
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,7 +58,7 @@ def lower_methods(
     )
     from executorch.exir.passes import MemoryPlanningPass
 
-    with torch.no_grad(), warnings.catch_warnings():
+    with torch.no_grad(), warnings.catch_warnings(), operators_found_once():
         warnings.simplefilter("ignore", category=FutureWarning)
         warnings.simplefilter("ignore", category=DeprecationWarning)
         exported = {}
@@ -78,6 +79,38 @@ def lower_methods(
         program.write_to_file(file)
     plans = {plan.name: plan for plan in program.executorch_program.execution_plan}
     return {name: describe(plans[name]) for name in methods}
+
+
+@contextmanager
+def operators_found_once() -> Iterator[None]:
+    """Let PyTorch look for its operators once, and not for each pass over each method.
+
+    It looks again because others may register more meanwhile; nobody does here, and half of the
+    time that small methods take goes there. Where these functions are no more, nothing is changed.
+    """
+    from torch._export import utils
+
+    names = ("_materialize_cpp_cia_ops", "_collect_all_valid_cia_ops_for_namespace")
+    saved = {name: getattr(utils, name) for name in names if hasattr(utils, name)}
+
+    def once(function):
+        results = {}
+
+        def found(*given):
+            key = tuple(map(str, given))
+            if key not in results:
+                results[key] = function(*given)
+            return results[key]
+
+        return found
+
+    try:
+        for name, function in saved.items():
+            setattr(utils, name, once(function))
+        yield
+    finally:
+        for name, function in saved.items():
+            setattr(utils, name, function)
 
 
 def describe(plan) -> LoweredMethod:

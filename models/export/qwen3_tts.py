@@ -45,7 +45,7 @@ TOKENIZER = "tokenizer.json"
 TABLES = {name: f"{name}.npy" for name in ("text", "codec", "predictor", "codebooks")}
 #: How far a program may be from the network in PyTorch, relative to max(1, largest value).
 LIMITS = {"fp32": 1e-4, "int8": 0.25, "int4": 0.7, "conv8": 0.5}
-GGUF_KINDS = ("f32", "f16", "q8_0", "q4_k")
+GGUF_KINDS = ("f32", "f16", "q8_0", "q4_0", "q4_k")
 TIMEOUT_S = 6 * 3600.0
 _ERRORS = {"CheckpointError": CheckpointError, "LoweringError": LoweringError,
            "ValueError": ValueError, "MemoryError": MemoryError}
@@ -61,7 +61,7 @@ def export_voice(
 
     :param recipe: of talker, predictor and heads; the vocoder stays fp32 unless `recipes` says
         otherwise. :param recipes: other ones for single parts, see `qwen3_tts_parts.RECIPES`.
-    :param gguf: the talker for llama.cpp as well: any of f32, f16, q8_0, q4_k.
+    :param gguf: the talker for llama.cpp as well: any of GGUF_KINDS.
     :param isolate: lower each part in a process of its own.
     :raises ValueError: an option, or the checkpoint, can not be taken as it is.
     :raises LoweringError: the network does not become what it should.
@@ -100,7 +100,7 @@ def export_voice(
             from .gguf_talker import write_talker
 
             files[kind] = f"talker.{kind}.gguf"
-            write_talker(opened, folder / files[kind], kind, tokenizer)
+            write_talker(opened, folder / files[kind], kind)
             say(f"{files[kind]}: {(folder / files[kind]).stat().st_size / 1e6:.1f} MB")
         manifest = bundle_layout.QwenManifest(
             family="qwen3_tts", name=name or out.name.removesuffix(".bundle"),

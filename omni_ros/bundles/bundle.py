@@ -32,6 +32,8 @@ class Bundle:
     def load(self, name: str) -> Program:
         """Load a program, with the manifest's names for its inputs and outputs.
 
+        Programs that are methods of one file share their weights in memory.
+
         :raises BundleError: there is none of this name, it does not load, or it is another one than
             the manifest describes.
         """
@@ -39,11 +41,14 @@ class Bundle:
         if entry is None:
             known = ", ".join(self.manifest.programs)
             raise BundleError(f"{self.root}: has no program {short(name)}; it has: {known}")
-        return load_program(self.path(entry.file), entry)
+        methods = sum(other.file == entry.file for other in self.manifest.programs.values())
+        return load_program(self.path(entry.file), entry, share_weights=methods > 1)
 
 
-def load_program(path: Path, entry: ProgramEntry) -> Program:
+def load_program(path: Path, entry: ProgramEntry, *, share_weights: bool = False) -> Program:
     """Load a file and compare it with its entry in the manifest.
+
+    :param share_weights: see :class:`omni_ros.programs.Program`.
 
     :raises BundleError: see :meth:`Bundle.load`.
     """
@@ -53,6 +58,7 @@ def load_program(path: Path, entry: ProgramEntry) -> Program:
             entry.method,
             inputs=[tensor.name for tensor in entry.inputs],
             outputs=[tensor.name for tensor in entry.outputs],
+            share_weights=share_weights,
         )
     except ProgramError as error:
         raise BundleError(str(error)) from error
