@@ -44,6 +44,8 @@ class Change:
 
 def manifest_changes(recorded: str, now: str) -> list[Change]:
     """Return what differs between two texts of bundle.yaml, in the order of the stages."""
+    if recorded == now:
+        return []
     before, after = (_mapping(text) for text in (recorded, now))
     if not before or not after:
         return []
@@ -77,7 +79,9 @@ def version_changes(recorded: Mapping[str, str], now: Mapping[str, str]) -> list
 
 def robot_changes(recorded: str, now: str) -> list[Change]:
     """Return what differs between two texts of a robot YAML."""
-    found = []
+    found: list[Change] = []
+    if recorded == now:
+        return found
     for path, old, new in _walk(_mapping(recorded), _mapping(now), ""):
         stage = locate.UNITS if path.startswith("joints") else ""
         found.append(Change(f"robot {path}", _short(old), _short(new), stage))

@@ -7,9 +7,10 @@ Pictures stay in the bag: here are their stamps only, so that a long bag needs n
 
 from __future__ import annotations
 
+import functools
 import json
 import struct
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -31,6 +32,8 @@ _BY_TYPE = {CHUNK: "action_chunk", RECORD: "policy_record", HEARTBEAT: "heartbea
             JOINT_STATE: "joint_states", INFO: "recording_info"}
 _BY_NAME = ("instruction", "recording_report", "protective_stop")
 CAMERA = "camera/"
+#: What every replay needs; the rest is read when it is asked for.
+_FIRST = ("action_chunk", "policy_record", "recording_report")
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,7 @@ class Contents:
     """What is in a bag.
 
     :param topics: by role. :param records: StageRecord messages by stage, stamp and observation_seq.
-    :param pictures: by topic, sorted by stamp. :param report: of the recorder's last words.
+    :param report: the recorder's last words. :param raw: messages by topic, as far as they were read.
     """
 
     bag: Bag
@@ -83,15 +86,58 @@ class Contents:
     info: Any = None
     chunks: list[Chunk] = field(default_factory=list)
     records: dict[tuple[str, int, int], Any] = field(default_factory=dict)
-    joints: list[Joints] = field(default_factory=list)
-    instructions: list[tuple[int, str]] = field(default_factory=list)
-    statuses: list[tuple[int, Any]] = field(default_factory=list)
-    pictures: dict[str, list[Picture]] = field(default_factory=dict)
     report: dict[str, Any] = field(default_factory=dict)
+    raw: dict[str, list[Entry]] = field(default_factory=dict)
 
     @property
     def problems(self) -> list[Problem]:
         return self.bag.problems
+
+    @functools.cached_property
+    def pictures(self) -> dict[str, list[Picture]]:
+        """All pictures by topic, sorted by stamp."""
+        topics = {topic for role, topic in self.topics.items() if role.startswith(CAMERA)}
+        found: dict[str, list[Picture]] = {topic: [] for topic in topics}
+        for entry in self.bag.load((), peek=topics):
+            found[entry.topic].append(Picture(stamp_of(entry.data), entry.log_ns))
+        return {topic: sorted(pictures) for topic, pictures in found.items()}
+
+    @functools.cached_property
+    def joints(self) -> list[Joints]:
+        """All joint states, in the order in which they came."""
+        found = [Joints(tuple(map(str, one.name)), np.array(one.position, np.float64),
+                        np.array(one.velocity, np.float64), to_ns(one.header.stamp), log_ns)
+                 for one, log_ns in self.messages("joint_states")]
+        return sorted(found, key=lambda one: (one.log_ns, one.stamp_ns))
+
+    @functools.cached_property
+    def instructions(self) -> list[tuple[int, str]]:
+        """When each sentence came, and the sentence."""
+        return sorted((log_ns, str(one.data).strip()) for one, log_ns in
+                      self.messages("instruction"))
+
+    def messages(self, role: str) -> Iterator[tuple[Any, int]]:
+        """Yield the messages of a role and when each came; what cannot be read is said once."""
+        topic = self.topics.get(role)
+        if topic is None:
+            return
+        if topic not in self.raw:
+            self.raw[topic] = self.bag.load({topic})
+        entries = self.raw[topic]
+        faulty, fault = 0, ""
+        for entry in entries:
+            try:
+                message = self.bag.decode(entry)
+            except UnknownType as error:
+                faulty, fault = len(entries), str(error)
+                break
+            except ValueError as error:
+                faulty, fault = faulty + 1, fault or str(error)
+            else:
+                yield message, entry.log_ns
+        if faulty:
+            self.problems.append(Problem(
+                f"{faulty} of {len(entries)} messages of {topic} cannot be read: {fault}", lost=True))
 
 
 def read_contents(bag: Bag, namespace: str = "") -> Contents:
@@ -105,22 +151,15 @@ def read_contents(bag: Bag, namespace: str = "") -> Contents:
     if "action_chunk" not in contents.topics:
         raise BagError(f"{bag.path} holds no {CHUNK}" + (f" below {namespace}" if namespace else "")
                        + f": there is nothing to compare with. It holds {_list(bag.topics)}")
-    images = {topic for role, topic in contents.topics.items() if role.startswith(CAMERA)}
-    by_topic: dict[str, list[Entry]] = {}
-    for entry in bag.load(set(contents.topics.values()) - images, peek=images):
-        by_topic.setdefault(entry.topic, []).append(entry)
-    for topic in images:
-        contents.pictures[topic] = sorted(
-            Picture(stamp_of(entry.data), entry.log_ns) for entry in by_topic.get(topic, ()))
-    reader = _Reader(contents, by_topic)
-    for role, take in (("action_chunk", reader.chunk), ("policy_record", reader.record),
-                       ("joint_states", reader.joints), ("instruction", reader.instruction),
-                       ("policy_status", reader.status), ("recording_report", reader.report)):
-        reader.all(role, take)
-    contents.chunks.sort(key=lambda one: (one.log_ns, one.source, one.chunk_id))
-    contents.joints.sort(key=lambda one: (one.log_ns, one.stamp_ns))
-    contents.instructions.sort()
-    _judge_report(contents)
+    first = {topic for role, topic in contents.topics.items() if role in _FIRST}
+    contents.raw = {topic: [] for topic in first}
+    for entry in bag.load(first):
+        contents.raw[entry.topic].append(entry)
+    contents.chunks = sorted(_chunks(contents), key=lambda one: (one.log_ns, one.source, one.chunk_id))
+    for message, _ in contents.messages("policy_record"):
+        key = str(message.stage), to_ns(message.header.stamp), int(message.observation_seq)
+        contents.records[key] = message
+    _read_report(contents)
     return contents
 
 
@@ -137,63 +176,24 @@ def to_ns(stamp: Any) -> int:
     return int(stamp.sec) * 1_000_000_000 + int(stamp.nanosec)
 
 
-class _Reader:
-    """Turns messages to what is kept of them; each fault is said once a topic."""
-
-    def __init__(self, contents: Contents, by_topic: Mapping[str, list[Entry]]) -> None:
-        self._contents, self._by_topic = contents, by_topic
-
-    def all(self, role: str, take: Any) -> None:
-        topic = self._contents.topics.get(role)
-        entries = self._by_topic.get(topic, ())
-        faulty, fault = 0, ""
-        for entry in entries:
-            try:
-                take(self._contents.bag.decode(entry), entry.log_ns)
-            except UnknownType as error:
-                faulty, fault = len(entries), str(error)
-                break
-            except (ValueError, AttributeError, TypeError) as error:
-                faulty, fault = faulty + 1, fault or str(error)
-        if faulty:
-            self._contents.problems.append(Problem(
-                f"{faulty} of {len(entries)} messages of {topic} cannot be read: {fault}", lost=True))
-
-    def chunk(self, message: Any, log_ns: int) -> None:
+def _chunks(contents: Contents) -> Iterator[Chunk]:
+    for message, log_ns in contents.messages("action_chunk"):
         names = tuple(map(str, message.joint_names))
         values = np.array(message.values, np.float64)
         if values.size != int(message.rows) * len(names) or not values.size:
-            raise ValueError(f"chunk {message.chunk_id} has {values.size} values; expected "
-                             f"{message.rows} rows of {len(names)} joints")
+            contents.problems.append(Problem(
+                f"chunk {message.chunk_id} has {values.size} values; expected {message.rows} rows of "
+                f"{len(names)} joints: it is passed over", lost=True))
+            continue
         timings: dict[str, float] = {}
         for entry in message.timings:
             name = str(entry.stage)
             timings[name] = timings.get(name, 0.0) + to_ns(entry.duration) * 1e-9
-        self._contents.chunks.append(Chunk(
+        yield Chunk(
             int(message.chunk_id), str(message.source), to_ns(message.header.stamp),
             int(message.observation_seq), int(message.noise_seed), to_ns(message.dt), names,
             tuple(map(str, message.joint_units)), values.reshape(-1, len(names)), timings, log_ns,
-            message))
-
-    def record(self, message: Any, log_ns: int) -> None:
-        key = str(message.stage), to_ns(message.header.stamp), int(message.observation_seq)
-        self._contents.records[key] = message
-
-    def joints(self, message: Any, log_ns: int) -> None:
-        self._contents.joints.append(Joints(
-            tuple(map(str, message.name)), np.array(message.position, np.float64),
-            np.array(message.velocity, np.float64), to_ns(message.header.stamp), log_ns))
-
-    def instruction(self, message: Any, log_ns: int) -> None:
-        self._contents.instructions.append((log_ns, str(message.data).strip()))
-
-    def status(self, message: Any, log_ns: int) -> None:
-        self._contents.statuses.append((log_ns, message))
-
-    def report(self, message: Any, log_ns: int) -> None:
-        found = json.loads(str(message.data))
-        if isinstance(found, dict):
-            self._contents.report = found
+            message)
 
 
 def _roles(bag: Bag, namespace: str, contents: Contents) -> dict[str, str]:
@@ -249,7 +249,14 @@ def _said(bag: Bag, topic: str, contents: Contents) -> dict[str, str]:
     return roles
 
 
-def _judge_report(contents: Contents) -> None:
+def _read_report(contents: Contents) -> None:
+    """Take the recorder's last words, and what it says that it lost."""
+    for message, _ in contents.messages("recording_report"):
+        try:
+            found = json.loads(str(message.data))
+        except ValueError:
+            continue
+        contents.report = found if isinstance(found, dict) else contents.report
     lost = contents.report.get("lost")
     for topic, count in (lost.items() if isinstance(lost, dict) else ()):
         if isinstance(count, int) and count > 0:

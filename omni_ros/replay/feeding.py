@@ -24,6 +24,8 @@ class _Slot:
         self.wanted, self.plans = wanted, []
         self.image: np.ndarray | None = None
         self.fault = ""
+        self.candidates: dict[int, np.ndarray] = {}  # by digest
+        self.count = 1  # of pictures that could be it
 
 
 def feed(contents: Contents, plans: Sequence[Plan]) -> Iterator[tuple[Plan, Images]]:
@@ -41,17 +43,16 @@ def feed(contents: Contents, plans: Sequence[Plan]) -> Iterator[tuple[Plan, Imag
                 plan.missing.append("any picture")
             yield plan, {}
             continue
-        of[id(plan)] = [_slot(slots, wanted) for wanted in plan.wanted]
+        of[id(plan)] = [_slot(contents, slots, wanted) for wanted in plan.wanted]
         left[id(plan)] = {id(slot) for slot in of[id(plan)]}
         for slot in of[id(plan)]:
             slot.plans.append(plan)
-    for topic, stamp_ns, slot in _read(contents, slots):
+    for slot in _read(contents, slots):
         for plan in slot.plans:
             waits = left[id(plan)]
             waits.discard(id(slot))
             if not waits:
                 yield plan, {one.wanted.camera: one.image for one in of.pop(id(plan))}
-        slots[topic, stamp_ns].remove(slot)
         slot.plans = []
     for plan in plans:  # what is left lacks a picture after all
         for slot in of.get(id(plan), ()):
@@ -62,29 +63,24 @@ def feed(contents: Contents, plans: Sequence[Plan]) -> Iterator[tuple[Plan, Imag
             yield plan, {}
 
 
-def _slot(slots: dict[tuple[str, int], list[_Slot]], wanted: Wanted) -> _Slot:
+def _slot(contents: Contents, slots: dict[tuple[str, int], list[_Slot]], wanted: Wanted) -> _Slot:
     """Return the slot of a picture; two chunks that want the same one share it."""
     same = slots.setdefault((wanted.topic, wanted.stamp_ns), [])
     slot = next((one for one in same if one.wanted == wanted), None)
     if slot is None:
         slot = _Slot(wanted)
         same.append(slot)
+        if wanted.digest is None:
+            slot.count = sum(one.stamp_ns == wanted.stamp_ns
+                             for one in contents.pictures.get(wanted.topic, ()))
     return slot
 
 
-def _read(contents: Contents, slots: dict[tuple[str, int], list[_Slot]]
-          ) -> Iterator[tuple[str, int, _Slot]]:
+def _read(contents: Contents, slots: dict[tuple[str, int], list[_Slot]]) -> Iterator[_Slot]:
     """Yield each slot once its picture is there."""
-    topics = {topic for topic, _ in slots}
-    # Without digests two pictures of one stamp can only be told apart if they are equal.
-    several: dict[tuple[str, int], list[np.ndarray]] = {}
-    counts: dict[tuple[str, int], int] = {}
-    for topic in topics:
-        for picture in contents.pictures.get(topic, ()):
-            counts[topic, picture.stamp_ns] = counts.get((topic, picture.stamp_ns), 0) + 1
-    for entry in contents.bag.stream(topics):
-        key = entry.topic, stamp_of(entry.data)
-        waiting = slots.get(key)
+    decoded: list[_Slot] = []
+    for entry in contents.bag.stream({topic for topic, _ in slots}):
+        waiting = slots.get((entry.topic, stamp_of(entry.data)))
         if not waiting:
             continue
         try:
@@ -94,25 +90,31 @@ def _read(contents: Contents, slots: dict[tuple[str, int], list[_Slot]]
             for slot in waiting:
                 slot.fault = f"{_words(slot)}, which cannot be read: {error}"
             continue
-        found = digest(image) if any(slot.wanted.digest is not None for slot in waiting) else None
-        last = counts[key] = counts[key] - 1
+        found = digest(image)
         for slot in list(waiting):
             if slot.wanted.digest is None:
-                seen = several.setdefault(key, [])
-                seen.append(image)
-                if last > 0:
-                    continue  # the others of this stamp first
-                if any(not np.array_equal(one, seen[0]) for one in seen[1:]):
-                    slot.fault = (f"which one of {len(seen)} different pictures of "
-                                  f"{slot.wanted.camera} stamped {key[1] * 1e-9:.6f} s was meant")
+                slot.candidates[found] = image
+                left = slot.count = slot.count - 1
+                if left > 0:
+                    continue  # the others of this stamp first: without a digest nothing tells them apart
+                if len(slot.candidates) > 1:
+                    slot.fault = (f"which one of {len(slot.candidates)} different pictures of "
+                                  f"{slot.wanted.camera} stamped {slot.wanted.stamp_ns * 1e-9:.6f} s "
+                                  "was meant")
                     continue
-            elif slot.wanted.digest != found and (last > 0 or hasattr(message, "encoding")):
+            elif slot.wanted.digest != found:
                 slot.fault = f"{_words(slot)}: there is another one of that stamp"
+                if not hasattr(message, "encoding"):
+                    slot.candidates[found] = image  # compressed: another decoder may be at work
+                    decoded.append(slot)
                 continue
-            # A compressed one may decode otherwise elsewhere: it is used, and the difference named.
-            slot.image, slot.fault = image, ""
-            yield *key, slot
-        several.pop(key, None) if last <= 0 else None
+            slot.image, slot.fault, slot.candidates = image, "", {}
+            waiting.remove(slot)
+            yield slot
+    for slot in decoded:
+        if slot.image is None and len(slot.candidates) == 1:
+            slot.image, slot.fault = next(iter(slot.candidates.values())), ""
+            yield slot
 
 
 def _words(slot: _Slot) -> str:

@@ -10,6 +10,7 @@ it, and joints are nearest. What was not recorded is listed, not replaced.
 
 from __future__ import annotations
 
+import functools
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -47,7 +48,7 @@ class Plan:
 
     :param positions: by the robot's joint, in topic units. :param state: as recorded, in the policy's
         units; None if it was not. :param leftover: f32 [rows, action], see `policy.rtc`.
-    :param recorded: fingerprints by name. :param missing: what is not in the bag, in plain words.
+    :param records: StageRecord messages. :param missing: what is not in the bag, in plain words.
     :param doubts: why another picture may have been meant.
     """
 
@@ -62,11 +63,17 @@ class Plan:
     steps: int = 0
     prompt: np.ndarray | None = None
     normalised: np.ndarray | None = None
-    recorded: dict[str, Fingerprint] = field(default_factory=dict)
+    records: tuple[Any, ...] = ()
     bundle: str = ""
     derived: bool = False
     missing: list[str] = field(default_factory=list)
     doubts: list[str] = field(default_factory=list)
+
+    @functools.cached_property
+    def recorded(self) -> dict[str, Fingerprint]:
+        """Fingerprints by name, as the stages recorded them."""
+        found = (read_fingerprint(one) for record in self.records for one in record.fingerprints)
+        return {one.name: one for one in found}
 
 
 def make_plans(contents: Contents, robot: Robot, fit: Fit, *, source: str = "",
@@ -103,11 +110,7 @@ def _source(contents: Contents) -> str:
 def _from_records(contents: Contents, chunk: Chunk, robot: Robot, fit: Fit) -> Plan:
     key = chunk.stamp_ns, chunk.observation_seq
     records = {stage: contents.records.get((stage, *key)) for stage in (VISION, FUSION, HEAD)}
-    plan = Plan(chunk)
-    for record in records.values():
-        for one in () if record is None else record.fingerprints:
-            found = read_fingerprint(one)
-            plan.recorded[found.name] = found
+    plan = Plan(chunk, records=tuple(one for one in records.values() if one is not None))
     _take_observation(plan, contents, records[VISION], fit)
     fusion = records[FUSION]
     if fusion is not None and len(fusion.prompt):
@@ -125,14 +128,11 @@ def _take_observation(plan: Plan, contents: Contents, record: Any, fit: Fit) -> 
     plan.masked = tuple(map(str, record.masked_cameras))
     robot_cameras = dict(zip(map(str, contents.info.bundle_cameras),
                              map(str, contents.info.robot_cameras))) if contents.info else fit.cameras
-    wanted = []
+    wanted, digests = [], {one.name: int(one.digest) for one in record.fingerprints}
     for camera, stamp in zip(map(str, record.cameras), record.picture_stamps):
-        known = plan.recorded.get(PICTURE + camera)
         role = CAMERA + robot_cameras.get(camera, camera)
-        topic = contents.topics.get(role, "")
-        wanted.append(Wanted(camera, topic, to_ns(stamp), known.digest if known else None))
-        if not _is_there(contents.pictures.get(topic, ()), wanted[-1].stamp_ns):
-            plan.missing.append(picture_words(camera, wanted[-1].stamp_ns))
+        wanted.append(Wanted(camera, contents.topics.get(role, ""), to_ns(stamp),
+                             digests.get(PICTURE + camera)))
     plan.wanted = tuple(wanted)
     plan.positions = dict(zip(map(str, record.joint_names), map(float, record.positions)))
     plan.state = np.array(record.state, np.float64) if len(record.state) else None
@@ -157,11 +157,6 @@ def picture_words(camera: str, stamp_ns: int) -> str:
     return f"the picture of {camera} stamped {stamp_ns * 1e-9:.6f} s"
 
 
-def _is_there(pictures: Sequence[Picture], stamp_ns: int) -> bool:
-    index = bisect_left(pictures, Picture(stamp_ns, -(1 << 63)))
-    return index < len(pictures) and pictures[index].stamp_ns == stamp_ns
-
-
 # -- as the policy would have found it -----------------------------------------------------------
 
 
@@ -178,7 +173,7 @@ class _Finder:
         self._periods = {topic: _period(pictures) for topic, pictures in contents.pictures.items()}
         self._statuses = sorted(
             (to_ns(status.observation_stamp), str(status.instruction))
-            for _, status in contents.statuses if str(status.stage) == HEAD)
+            for status, _ in contents.messages("policy_status") if str(status.stage) == HEAD)
         self._first = True
 
     def plan(self, chunk: Chunk) -> Plan:

@@ -110,14 +110,36 @@ class Types:
                 types = {}
                 for text in [part.split("\n", 1)[1] for part in parts] or [definition.data]:
                     types.update(get_types_from_idl(text))
-            # What a definition refers to and does not bring along is taken from the known ones.
-            known = _known(self._distro).fielddefs
-            store.register({**{name: entry for name, entry in known.items() if name not in types},
-                            **types})
+            self._complete(types)
+            store.register(types)
         except Exception as error:  # the text may be anything
             raise UnknownType(f"{msgtype} is defined in the bag by a text that cannot be read "
                               f"({type(error).__name__}: {str(error)[:80]})") from None
         return store
+
+    def _complete(self, types: dict[str, Any]) -> None:
+        """Add what definitions refer to and do not bring along, as far as it is known."""
+        wanted = [name for entry in types.values() for name in _references(entry)]
+        while wanted:
+            name = wanted.pop()
+            if name not in types:
+                known = _known(self._distro).fielddefs
+                if name in known:
+                    types[name] = known[name]
+                    wanted += _references(known[name])
+
+
+def _references(entry: Any) -> list[str]:
+    """Return the types of a definition's fields that are messages themselves."""
+    from rosbags.interfaces import Nodetype
+
+    found = []
+    for _, (node, detail) in entry[1]:
+        if node in (Nodetype.ARRAY, Nodetype.SEQUENCE):
+            node, detail = detail[0]
+        if node == Nodetype.NAME:
+            found.append(detail)
+    return found
 
 
 _stores: dict[str, Any] = {}
