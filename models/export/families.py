@@ -39,8 +39,10 @@ FAMILIES: Mapping[str, Family] = {
     "pi0": Family(".pi0", "Pi0Export", recipes=("fp32", "int8", "int4")),
     "pi05": Family(".pi0", "Pi0Export", recipes=("fp32", "int8", "int4")),
     "piper": Family(".piper", "PiperExport", moves=False, recipes=("fp32",)),
+    "qwen3_tts": Family(".qwen3_tts", "export_voice", moves=False,
+                        recipes=("fp32", "int8", "int4")),
 }
-_PIPER = "piper"
+_PIPER, QWEN = "piper", "qwen3_tts"
 #: What openpi's config.json has in the place of a type; π0.5's tensors have other names.
 OPENPI = {"action_dim", "action_horizon"}
 
@@ -62,12 +64,15 @@ def family_of(folder: Path) -> str:
     if any(folder.glob("*.onnx.json")):
         return _PIPER
     content = _read(folder / "config.json")
+    if content.get("model_type") == QWEN:
+        return QWEN
     family = content.get("type", "pi0" if OPENPI <= set(content) else None)
-    if not isinstance(family, str) or family not in FAMILIES or family == _PIPER:
-        known = ", ".join(name for name in FAMILIES if name != _PIPER)
+    if not isinstance(family, str) or family not in FAMILIES or family in (_PIPER, QWEN):
+        known = ", ".join(name for name in FAMILIES if name not in (_PIPER, QWEN))
         raise CheckpointError(
-            f"{folder / 'config.json'}: type is {family!r}: expected one of {known}; or a folder "
-            "with a Piper voice, NAME.onnx and NAME.onnx.json"
+            f"{folder / 'config.json'}: type is {family!r}: expected one of {known}; or a "
+            "Qwen3-TTS (model_type qwen3_tts), or a folder with a Piper voice, NAME.onnx and "
+            "NAME.onnx.json"
         )
     return family
 

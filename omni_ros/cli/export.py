@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from omni_ros.cli import UsageError
+from omni_ros.cli.export_voice import add_voice_arguments, export_qwen, refuse_voice_arguments
 from omni_ros.cli.report import terminal_width, write
 from omni_ros.requirements import require
 
@@ -41,7 +42,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `omni export`."""
     add = parser.add_argument
     add("checkpoint", type=Path, metavar="CHECKPOINT",
-        help="folder with config.json and model.safetensors, or with a Piper voice")  # fmt: skip
+        help="folder with config.json and model.safetensors (a policy, a Qwen3-TTS), or with a "
+        "Piper voice")  # fmt: skip
     add("--out", type=Path, required=True, metavar="BUNDLE", help="folder to be made")
     add("--joints", metavar="JOINTS",
         help="names and units in the data set's order: NAME:UNIT,NAME:UNIT,... or FILE.yaml "
@@ -72,6 +74,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "in their name are absolute), or none (default: as the processors say)")  # fmt: skip
     add("--vision-heads", type=int, metavar="N",
         help="π0, π0.5: heads of a vision tower of another width than the published one")
+    add_voice_arguments(parser)
     add("--name", help="name of the bundle (default: that of the folder)")
     add("--threads", type=int, default=1, metavar="N",
         help="threads to compute with here; a program's workspace depends on them (default 1)")
@@ -140,6 +143,11 @@ def parse_cameras(text: str | None) -> int | list[str] | None:
 def export(arguments: argparse.Namespace, joints: Any, cameras: Any, say: Any) -> Any:
     """Call the exporter with the options of the command line."""
     require("torch", PURPOSE).set_num_threads(arguments.threads)
+    from omni_ros.models.export.families import QWEN, family_of
+
+    if family_of(arguments.checkpoint) == QWEN:
+        return export_qwen(arguments, say)
+    refuse_voice_arguments(arguments)
     from omni_ros.models.export.bundle import export_checkpoint
 
     return export_checkpoint(
