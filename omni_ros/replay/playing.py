@@ -8,9 +8,10 @@ follows from how long it takes. So that it picks the same ones again, whatever t
 - it gets no other pictures than those an observation used, each set only after the chunk of the one
   before has come;
 - it gets the joint positions that were used as a sample of the observation's own stamp, which no other
-  one can be nearer to;
-- while it computes and the next set would be due, the clock stands. It does not stand for a policy that
-  is still waiting for the time of its next observation, which is known from its pace.
+  one can be nearer to; again and again until it has taken them, since it keeps only the last few;
+- while it computes, the clock does not pass the time at which the recorded chunk came: so the player does
+  not wait for one longer than it did then. The clock does not stand for a policy that is still waiting for
+  the time of its next observation, which is known from its pace.
 
 A jump back to the beginning is a standstill there, long enough for every node to notice. Free of ROS; for
 one thread. Times are nanoseconds: of the recording, or of the machine's monotonic clock (`mono`).
@@ -36,6 +37,10 @@ PATIENCE_S = 10.0
 LATEST_NS = 250_000_000
 #: A policy whose observation is due waits for newer pictures no longer than this, and some clock steps.
 PATIENT_NS = 100_000_000 + 50_000_000
+#: If it has not taken what it was shown when the clock stood so long, it is not due after all, seconds.
+OVERDUE_S = 5.0
+#: Other joint states after which the one that is to be used is sent again.
+AGAIN_AFTER = 5
 
 
 @dataclass(frozen=True)
@@ -137,6 +142,9 @@ class Playback:
         self._shown: Plan | None = None  # whose chunk has not come
         self._taken = False
         self._due_ns: int | None = 0  # when it is taken at the latest
+        self._used: Joint | None = None  # until it is taken
+        self._since_used = 0
+        self._stood_ns = 0
         self._last_ns: int | None = None  # stamp of the last one whose chunk came
         self._waited_ns = 0
         #: Observations of this round of which no chunk came in time.
@@ -145,12 +153,12 @@ class Playback:
     def taken(self, stamp_ns: int) -> None:
         """The policy has picked an observation."""
         if self._shown is not None and self._shown.chunk.stamp_ns == stamp_ns:
-            self._taken = True
+            self._taken, self._used = True, None
 
     def answered(self, stamp_ns: int) -> None:
         """The chunk of an observation came."""
         if self._shown is not None and self._shown.chunk.stamp_ns == stamp_ns:
-            self._shown, self._last_ns = None, stamp_ns
+            self._shown, self._last_ns, self._used = None, stamp_ns, None
 
     @property
     def waits(self) -> bool:
@@ -169,10 +177,14 @@ class Playback:
         self._look_after_waiting(passed)
         if self._held and self._shown is None and not out:
             out += self._show(self._held.popleft())
-        if self._held and self._shown is not None and self._computes:
-            self.stood_s += passed * 1e-9
-            return out
-        self.now_ns += round(passed * self.rate)
+        ahead_ns = round(passed * self.rate)
+        if self._wait and self._shown is not None and self._computes:
+            room_ns = max(0, self._shown.chunk.log_ns - self.now_ns)
+            if room_ns < ahead_ns:
+                self.stood_s += passed * 1e-9
+                self._stood_ns += passed
+                ahead_ns = room_ns
+        self.now_ns += ahead_ns
         events = self._table.events
         while self._next < len(events) and events[self._next].at_ns <= self.now_ns:
             event = events[self._next]
@@ -181,6 +193,10 @@ class Playback:
                 joints = event.what
                 out.append(Joint(joints.names, joints.positions, joints.velocities,
                                  joints.stamp_ns or joints.log_ns))
+                self._since_used += 1
+                if self._used is not None and self._since_used >= AGAIN_AFTER:
+                    out.append(self._used)
+                    self._since_used = 0
             elif self._held or self._due or (self._wait and self._shown is not None):
                 self._held.append(event)
             else:
@@ -192,7 +208,8 @@ class Playback:
     @property
     def _computes(self) -> bool:
         """Whether the policy has to be at work on what was shown last."""
-        return self._taken or self._due_ns is not None and self.now_ns >= self._due_ns
+        due = self._due_ns is not None and self.now_ns >= self._due_ns
+        return self._taken or due and self._stood_ns < OVERDUE_S * 1e9
 
     def _look_after_waiting(self, passed_ns: int) -> None:
         """Give up an answer that does not come, or that makes what follows too old."""
@@ -208,7 +225,7 @@ class Playback:
     def _show(self, event: Timed) -> list[Say | Joint | Show]:
         """Return what goes out at once; what must not overtake it goes out with the next step."""
         plan = event.what
-        self._shown, self._taken, self._waited_ns = plan, False, 0
+        self._shown, self._taken, self._waited_ns, self._stood_ns = plan, False, 0, 0
         out: list[Say | Joint | Show] = []
         if plan.instruction and plan.instruction != self._sentence:
             self._sentence = plan.instruction
@@ -216,14 +233,17 @@ class Playback:
             self._standing_ns = round(SPEAK_S * 1e9)
             self._last_ns = None
         if self._last_ns is None:
-            self._due_ns = self.now_ns + PATIENT_NS
+            self._due_ns = self.now_ns
         else:
-            self._due_ns = None if self._horizon_ns is None else (
-                self._last_ns + self._horizon_ns + PATIENT_NS)
+            self._due_ns = None if self._horizon_ns is None else self._last_ns + self._horizon_ns
+            if self._due_ns is not None and plan.chunk.stamp_ns < self._due_ns:
+                self._due_ns += PATIENT_NS
         if plan.positions and not plan.derived:
             names = tuple(plan.positions)
-            out.append(Joint(names, [plan.positions[name] for name in names], (),
-                             plan.chunk.stamp_ns))
+            self._used = Joint(names, [plan.positions[name] for name in names], (),
+                               plan.chunk.stamp_ns)
+            self._since_used = 0
+            out.append(self._used)
         self._due.append(Show(plan))
         return out
 
