@@ -325,6 +325,8 @@ def main() -> int:
         worked |= build_workspace(stamps, build_environment(prefix))
         if options.policy:
             worked |= default_bundles.ensure(ROOT, VENV, stamps, run, say)
+        if options.qwen:
+            worked |= default_bundles.ensure_tiny_qwen(ROOT, VENV, stamps, run, say)
     except (SetupError, system_packages.MissingPackages, ros_wheels.WheelError) as error:
         print(f"[setup] error: {error}", file=sys.stderr)
         return 1

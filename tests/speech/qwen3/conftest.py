@@ -281,3 +281,15 @@ def make_parts(networks, oracle, prompts, predictor, vocoder, make_talker):
         )
 
     return make
+
+
+@pytest.fixture(scope="session")
+def bundle() -> Path:
+    """The tiny checkpoint as `make setup-qwen` exports it."""
+    from omni_ros.bundles.errors import BundleError
+    from omni_ros.bundles.named import bundle_folder
+
+    try:
+        return bundle_folder("qwen_tiny")
+    except BundleError as error:
+        pytest.skip(f"{error}; make setup-qwen exports it")
