@@ -44,7 +44,7 @@ setup(
     install_requires=["numpy", "pyyaml"],
     extras_require={
         "world": ["mujoco"],
-        "export": ["executorch", "safetensors", "tokenizers", "torch"],
+        "export": ["executorch", "gguf", "safetensors", "tokenizers", "torch"],
         "openpi": ["msgpack", "websockets>=15"],
         "replay": ["mcap", "rosbags"],
         "report": ["matplotlib"],

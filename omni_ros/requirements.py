@@ -65,6 +65,7 @@ DEPENDENCIES: Mapping[str, Dependency] = {
     "rosbags": Dependency(pip="rosbags"),
     "websockets": Dependency(pip="websockets>=15", apt="python3-websockets"),
     "msgpack": Dependency(pip="msgpack", apt="python3-msgpack"),
+    "gguf": Dependency(pip="gguf"),
     "safetensors": Dependency(pip="safetensors"),
     "tokenizers": Dependency(pip="tokenizers"),
     "psutil": Dependency(pip="psutil", apt="python3-psutil"),

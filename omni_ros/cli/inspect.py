@@ -22,7 +22,7 @@ from omni_ros.requirements import MissingDependency
 
 MB = 1e6
 #: Families of voices, and the module that tells of theirs.
-VOICES = {"piper": "omni_ros.cli.inspect_piper"}
+VOICES = {"piper": "omni_ros.cli.inspect_piper", "qwen3_tts": "omni_ros.cli.inspect_qwen3_tts"}
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -176,10 +176,13 @@ def programs(manifest: Any, width: int) -> str:
     """Return the table of the programs and what is to be said below it."""
     rows = []
     notes = []
+    own: list[str] = []
     for name, entry in manifest.programs.items():
         calls = sum(entry.delegates.values())
+        size = f"{manifest.files[entry.file].bytes / MB:.1f}" if entry.file not in own else '"'
+        own.append(entry.file)
         rows.append((
-            name, entry.recipe, f"{manifest.files[entry.file].bytes / MB:.1f}",
+            name, entry.recipe, size,
             f"{entry.constants_bytes / MB:.1f}", f"{entry.workspace_bytes / MB:.1f}",
             f"{sum(entry.arenas) / MB:.1f}", str(calls), str(len(entry.leftover)),
             f"{entry.difference:.1e}",
@@ -187,7 +190,7 @@ def programs(manifest: Any, width: int) -> str:
         if entry.leftover:
             notes.append((name, f"left over: {', '.join(entry.leftover)}; these are slow"))
     memory, files = manifest.memory, manifest.files.values()
-    stored = sum(manifest.files[entry.file].bytes for entry in manifest.programs.values())
+    stored = sum(manifest.files[file].bytes for file in set(own))
     head = ("program, MB", "recipe", "file", "loaded", "work", "arena", "del.", "left", "differs")
     total = (
         "all", "", f"{stored / MB:.1f}", f"{memory.constants / MB:.1f}",
