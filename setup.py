@@ -48,6 +48,7 @@ setup(
         "openpi": ["msgpack", "websockets>=15"],
         "replay": ["mcap", "rosbags"],
         "report": ["matplotlib"],
+        "speech": ["sounddevice", "soxr"],
         "test": ["pytest", "hypothesis"],
     },
     # config/ is data beside the package in the source tree and omni_ros/config once installed.

@@ -193,8 +193,10 @@ class TtsNode(LifecycleNode):
         return response
 
     def _on_device(self, bad: bool, text: str) -> None:
-        log = self.get_logger()
-        (log.warning if bad else log.info)(text)
+        if bad:
+            self.get_logger().warning(text)
+        else:  # rclpy lets a line of code log at one level only
+            self.get_logger().info(text)
 
     def _warn(self, text: str) -> None:
         self.get_logger().warning(text, throttle_duration_sec=1.0)

@@ -8,6 +8,7 @@ import ctypes.util
 import os
 import shutil
 import subprocess
+from pathlib import Path
 from typing import Callable
 
 
@@ -21,6 +22,14 @@ def _library(name: str) -> Callable[[], bool]:
 
 def _program(*names: str) -> Callable[[], bool]:
     return lambda: any(shutil.which(name) for name in names)
+
+
+def _plugin(name: str) -> Callable[[], bool]:
+    """ALSA loads its plugins by path, so no linker knows of them."""
+    file = f"alsa-lib/libasound_module_pcm_{name}.so"
+    return lambda: any(
+        next(Path(base).glob(f"{depth}{file}"), None)
+        for base in ("/usr/lib", "/usr/lib64") for depth in ("", "*/"))
 
 
 #: Asked of the Python that .venv is made from, which need not be the one that runs this.
@@ -55,6 +64,14 @@ def wanted(python: str) -> dict[str, tuple[str, Callable[[], bool]]]:
     return packages
 
 
+#: Needed by tests alone: the same, but nobody is made to install them.
+FOR_TESTS = {
+    "pulseaudio": ("plays speech to the tests", _program("pulseaudio")),
+    "pulseaudio-utils": ("records speech for the tests", _program("parec")),
+    "libasound2-plugins": ("leads speech to pulseaudio", _plugin("pulse")),
+}
+
+
 def missing(python: str) -> dict[str, str]:
     """Missing Debian packages -> what each is for."""
     return {
@@ -68,17 +85,22 @@ def ensure(say: Callable[[str], None], python: str) -> None:
     :raises MissingPackages: not root, no apt, or apt failed; the message has the line to type.
     """
     lacking = missing(python)
-    if not lacking:
+    extra = [name for name, (_, present) in FOR_TESTS.items() if not present()]
+    root = os.geteuid() == 0 and bool(shutil.which("apt-get"))
+    if extra and not root:
+        say("some tests of speech will be skipped without: sudo apt-get install -y "
+            "--no-install-recommends " + " ".join(extra))
+    names = [*lacking, *(extra if root else [])]
+    if not names:
         return
-    names = list(lacking)
     line = "apt-get install -y --no-install-recommends " + " ".join(names)
-    if os.geteuid() != 0 or not shutil.which("apt-get"):
+    if not root:
         needs = ", ".join(f"{name} ({purpose})" for name, purpose in lacking.items())
         raise MissingPackages(f"missing system packages: {needs}. Type: sudo {line}")
     say("installing system packages: " + " ".join(names))
     env = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     for command in (["apt-get", "update", "-qq"], line.split()):
         result = subprocess.run(command, env=env, text=True, capture_output=True)
-        if result.returncode != 0 and command[1] == "install":
+        if result.returncode != 0 and command[1] == "install" and missing(python):
             tail = "\n".join((result.stdout + result.stderr).splitlines()[-15:])
             raise MissingPackages(f"'{' '.join(command)}' failed:\n{tail}")
