@@ -14,6 +14,7 @@ import numpy as np
 from omni_ros.msg import ActionChunk, Heartbeat, PolicyStatus, StageHandoff
 from omni_ros.nodes._polled import PolledSubscription
 from omni_ros.nodes._runtime import run
+from omni_ros.nodes._stage_draws import Draws, read_draw
 from omni_ros.nodes._stage_follower import FollowerNode, hand_off_s, seconds_by_stage, timing
 from omni_ros.nodes._stage_node import STAGES, STATUSES_QOS
 from omni_ros.nodes._stage_record import Record, StepWatch, flat
@@ -32,6 +33,7 @@ from omni_ros.policy.noise import fill_noise
 from omni_ros.policy.pace import Pace
 from omni_ros.policy.rtc import RtcConfig, RtcGuide
 from omni_ros.policy.smolvla_stages import ActionHead
+from omni_ros.policy.steps import HeadWithSteps
 from omni_ros.stages.tally import State
 
 HEARTBEAT_PERIOD_S = 0.05
@@ -76,6 +78,7 @@ class ActionHeadNode(FollowerNode):
         self.keep(lambda: self.destroy_publisher(self._chunks))
         self._beats = self.create_publisher(Heartbeat, "heartbeat", COMMAND_QOS)
         self.keep(lambda: self.destroy_publisher(self._beats))
+        self._draws = Draws(self)
         expected_ns = self._expected_ns()
         self._estimator = LatencyEstimator(expected_ns=expected_ns)
         self._pace = Pace(self.policy, self._head.shape[0], expected_latency_ns=expected_ns)
@@ -102,6 +105,7 @@ class ActionHeadNode(FollowerNode):
 
     def begin(self) -> None:
         super().begin()
+        self._draws.forget()
         self._leftover.forget()
         self._estimator.reset()
         self._source = self.get_parameter("source").value
@@ -138,17 +142,27 @@ class ActionHeadNode(FollowerNode):
         if opened is None or not self.use(message, lambda: self._bind(opened.arrays)):
             return
         stamp_ns = to_ns(message.header.stamp)
-        fill_noise(self._noise, seed=self.policy.noise_seed, stamp_ns=stamp_ns)
+        head, draw = self._head, self._draws.of(stamp_ns)
+        if draw is not None:
+            steps = read_draw(draw, self._noise)
+            if steps and steps != head.steps:
+                head = HeadWithSteps(head, self.opened.bundle.manifest, steps)
+        else:
+            fill_noise(self._noise, seed=self.policy.noise_seed, stamp_ns=stamp_ns)
         self._delay = self._estimator.delay(dt_ns=self.policy.dt_ns)
-        record, rest = self.recorder.open(), None
-        if self._guide is not None:
+        # What is drawn for somebody else neither continues another chunk nor is it continued; what
+        # it was drawn with is no record of this policy's.
+        own = draw is None
+        record, rest = self.recorder.open() if own else None, None
+        guide = self._guide if own else None
+        if guide is not None:
             rest = self._leftover.at(stamp_ns, message.instruction_seq)
-            self._guide.begin(rest, delay=self._delay)
-            self._uncovered = self._guide.uncovered
+            guide.begin(rest, delay=self._delay)
+            self._uncovered = guide.uncovered
         ready = time.perf_counter()
         try:
-            watch = self._guide if record is None else StepWatch(record, self._guide)
-            padded = self._head.denoise(self._noise, guide=watch, stop=self._thread.stopping.is_set)
+            watch = guide if record is None else StepWatch(record, guide)
+            padded = head.denoise(self._noise, guide=watch, stop=self._thread.stopping.is_set)
         except Stopped:
             self.drop("stopped", message)
             return
@@ -162,11 +176,14 @@ class ActionHeadNode(FollowerNode):
             self.drop("not finite", message)
             return
         seconds = {"hand_off": waited_s + ready - began, "action_head": done - ready}
+        if draw is not None:
+            self._draws.used(draw)
         self._publish(message, actions, seconds, done)
         if record is not None:
             watch.end(padded)
             self._say(record, message, rest, normalised)
-        self._leftover.keep(normalised, stamp_ns, message.instruction_seq)
+        if own:
+            self._leftover.keep(normalised, stamp_ns, message.instruction_seq)
 
     def _say(self, record: Record, message: StageHandoff, rest: np.ndarray | None,
              normalised: np.ndarray) -> None:

@@ -15,9 +15,10 @@ import numpy as np
 from sensor_msgs.msg import CompressedImage, Image, JointState
 
 from omni_ros.images import ImageError
-from omni_ros.msg import ActionChunk, PolicyStatus, StageHandoff
+from omni_ros.msg import ActionChunk, ActionDraw, PolicyStatus, StageHandoff
 from omni_ros.nodes._runtime import run
 from omni_ros.nodes._stage_camera import CameraInput
+from omni_ros.nodes._stage_draws import ASKED, DRAWS_QOS
 from omni_ros.nodes._stage_follower import timing
 from omni_ros.nodes._stage_node import STAGES, StageNode
 from omni_ros.nodes._stage_record import Record, StageRecorder
@@ -80,6 +81,7 @@ class VisionEncoderNode(StageNode):
             for name, camera in self.fit.cameras.items()}
         self._joints = self.polled(JointState, robot.topics["joint_states"], JOINT_STATES_QOS)
         self._chunks = self.polled(ActionChunk, "action_chunk", CHUNK_QOS)
+        self._draws = self.polled(ActionDraw, ASKED, DRAWS_QOS)
         self._intake = ObservationIntake(list(self._cameras), list(robot.joint_names), self.policy)
         self._pace = Pace(self.policy, self.opened.bundle.manifest.dimensions.chunk)
         self._fresh = Freshness(oldest_ns=round(self.policy.image_timeout_s * 1e9))
@@ -94,7 +96,7 @@ class VisionEncoderNode(StageNode):
         self._ask, self.heard = bool(text) and not self._links, False
 
     def begin(self) -> None:
-        for subscription in (self._joints, self._chunks, *self._cameras.values()):
+        for subscription in (self._joints, self._chunks, self._draws, *self._cameras.values()):
             for _ in subscription.take(most=64):
                 pass
         self._source = self.get_parameter("source").value
@@ -114,7 +116,7 @@ class VisionEncoderNode(StageNode):
         now_ns = self.now_ns()
         self._follow_clock(now_ns)
         self._follow(now_ns)
-        news = (*self.sentences, self._chunks)
+        news = (*self.sentences, self._chunks, self._draws)
         if not self.instruction.text:
             self.tally.set_state(
                 State.WAITING, self.sentence_fault or "no instruction yet: publish one on the topic "
@@ -183,6 +185,8 @@ class VisionEncoderNode(StageNode):
         for chunk in self._chunks.take():
             if chunk.source == self._source:
                 self._pace.arrived(to_ns(chunk.header.stamp), now_ns)
+        if any([True for _ in self._draws.take()]):
+            self._pace.reset()  # an observation that somebody asks for is due at once
         if self._pace.lost(now_ns):
             self.tally.dropped("no chunk", self._seq)
 

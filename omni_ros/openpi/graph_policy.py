@@ -46,6 +46,11 @@ class GraphPolicy:
         self._reply: ServedReply | None = None
         self._refusal: str | None = None
 
+    @property
+    def last_stamp_ns(self) -> int:
+        """Return the stamp of the last request."""
+        return self._last_stamp
+
     def infer(self, request: ServedRequest) -> ServedReply:
         """Publish and wait.
 

@@ -8,16 +8,14 @@ import hashlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 
-from ..policy.flow import FlowSampler, Guide, time_embedding
 from ..policy.observation import Observation
+from ..policy.steps import HeadWithSteps
 from .errors import RequestError
 from .serving import TAKES, ServedReply, ServedRequest
 
 if TYPE_CHECKING:
     from ..policy.smolvla import SmolVLAPolicy
-    from ..policy.smolvla_stages import ActionHead
 
 
 class ServedBundle:
@@ -40,7 +38,8 @@ class ServedBundle:
         steps = self._own_head.steps if request.steps is None else request.steps
         own = steps == self._own_head.steps
         try:
-            policy.head = self._own_head if own else HeadWithSteps(self._own_head, policy, steps)
+            policy.head = self._own_head if own else HeadWithSteps(
+                self._own_head, policy.manifest, steps)
             result = policy.infer(
                 Observation(request.images, request.state, request.stamp_ns), request.prompt,
                 seed=None if request.noise is not None else request.seed, noise=request.noise,
@@ -65,38 +64,6 @@ class ServedBundle:
 
     def reset(self, session: str) -> None:
         """Nothing is kept from one request to the next."""
-
-
-class HeadWithSteps:
-    """An action head that takes another number of Euler steps.
-
-    The network is given the time of each step, so any number may be taken; how good the actions
-    are with one that it was not trained to be run with is another matter.
-    """
-
-    def __init__(self, head: ActionHead, policy: SmolVLAPolicy, steps: int) -> None:
-        flow, sizes = policy.manifest.flow, policy.manifest.dimensions
-        self._head = head
-        self._sampler = FlowSampler(steps=steps, chunk=sizes.chunk, width=sizes.max_action)
-        self._times = time_embedding(
-            self._sampler.times, width=sizes.expert_width, min_period=flow.min_period,
-            max_period=flow.max_period,
-        )
-        self.seconds = np.zeros(steps)
-
-    def denoise(self, noise: np.ndarray, *, guide: Guide | None = None) -> np.ndarray:
-        """As :meth:`ActionHead.denoise`."""
-        return self._sampler(noise, self._step, guide=guide)
-
-    def _step(self, x: np.ndarray, step: int, t: float) -> np.ndarray:
-        program = self._head.program
-        np.copyto(program.input("noisy"), x)
-        np.copyto(program.input("time"), self._times[step:step + 1])
-        self.seconds[step] = program.run()
-        return program.output("velocity")
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._head, name)
 
 
 def bundle_metadata(policy: SmolVLAPolicy) -> dict[str, Any]:

@@ -68,13 +68,13 @@ def test_another_number_of_steps_is_taken_for_one_request(bundle_observation, re
 
 def test_steps_asked_for_are_euler_steps_of_the_same_flow(bundle_observation, request_of):
     """With the number of steps that the bundle has, the other way of stepping gives the same bits."""
-    from omni_ros.openpi.served import HeadWithSteps
+    from omni_ros.policy.steps import HeadWithSteps
 
     policy, observation = bundle_observation
     wanted = policy.infer(observation, TASK, seed=5).actions
     own = policy.head
     try:
-        policy.head = HeadWithSteps(own, policy, own.steps)
+        policy.head = HeadWithSteps(own, policy.manifest, own.steps)
         assert np.array_equal(policy.infer(observation, TASK, seed=5).actions, wanted)
     finally:
         policy.head = own

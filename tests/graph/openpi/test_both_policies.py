@@ -91,34 +91,65 @@ def test_the_trained_policy_moves_the_arm_from_afar(graph, tools, tmp_path, serv
         f"the arm moves\n{graph.logs()}")
 
 
-def test_a_client_drives_the_policy_of_the_graph(graph, tools):
-    from omni_ros.openpi.client import RemotePolicy
-    from omni_ros.openpi.settings import RemoteSettings
-
-    chunks = graph.record(ActionChunk, "action_chunk", CHUNK_QOS)
+@pytest.fixture
+def graph_server(graph, tools):
+    """The stages behind the bridge's `serve`, and the URL."""
     statuses = graph.record(BridgeStatus, "bridge_status", LATCHED_QOS)
-    graph.record(PolicyStatus, "policy_status")
     start_stages(graph)
     graph.start("openpi_bridge", serve=True, serve_port=0)
     graph.bring_up("openpi_bridge")
-    url = tools.eventually(lambda: statuses and statuses.last.serving, "serving")
-    rng = np.random.default_rng(1)
-    client = RemotePolicy(RemoteSettings(url, remote_timeout_s=30.0, reply_timeout_s=30.0))
-    client.start()
-    try:
-        for sentence in (SENTENCE, SENTENCE, "pick up the green block"):
-            observation = {
-                "images": {name: rng.integers(0, 256, (96, 96, 3), np.uint8)
-                           for name in ("front", "wrist")},
-                "state": np.full(6, 0.1, np.float32), "prompt": sentence}
-            outcome = client.ask(observation, 30.0)
-            rows = outcome.actions.values
-            assert rows.shape == (16, 6)
-            tools.eventually(lambda: any(np.allclose(
-                np.array(m.values).reshape(m.rows, -1), rows, atol=1e-6)
-                for m in chunks.messages), "the chunk on the graph")
-    finally:
+    return tools.eventually(lambda: statuses and statuses.last.serving, "serving")
+
+
+@pytest.fixture
+def ask():
+    """Ask a server once; returns its good reply. Keyword arguments go beside the observation."""
+    from omni_ros.openpi.client import RemotePolicy
+    from omni_ros.openpi.settings import RemoteSettings
+
+    clients = {}
+
+    def ask(url: str, sentence: str = SENTENCE, **extra):
+        if url not in clients:
+            clients[url] = RemotePolicy(RemoteSettings(
+                url, remote_timeout_s=30.0, reply_timeout_s=30.0, identical="accept"))
+            clients[url].start()
+        rng = np.random.default_rng(1)
+        return clients[url].ask({
+            "images": {name: rng.integers(0, 256, (96, 96, 3), np.uint8)
+                       for name in ("front", "wrist")},
+            "state": np.full(6, 0.1, np.float32), "prompt": sentence, **extra}, 60.0)
+
+    yield ask
+    for client in clients.values():
         client.stop()
+
+
+def test_a_client_drives_the_policy_of_the_graph_and_what_it_draws_with_is_honoured(
+        graph, tools, graph_server, ask, served):
+    from omni_ros.openpi.connection import LinkError
+
+    chunks = graph.record(ActionChunk, "action_chunk", CHUNK_QOS)
+
+    def rows(url: str, **extra):
+        return ask(url, **extra).actions.values
+
+    for sentence in (SENTENCE, SENTENCE, "pick up the green block"):
+        drawn = rows(graph_server, sentence=sentence)
+        assert drawn.shape == (16, 6)
+        tools.eventually(lambda: any(np.allclose(
+            np.array(m.values).reshape(m.rows, -1), drawn, atol=1e-6)
+            for m in chunks.messages), "the chunk on the graph")
+    # The same observation and draw decide the same as in `omni serve`, and another draw another.
+    noise = np.random.default_rng(3).normal(size=(16, 6)).astype(np.float32)
+    usual = rows(graph_server, seed=7, stamp_ns=5)
+    for extra in ({"seed": 7, "stamp_ns": 5}, {"seed": 8, "stamp_ns": 5}, {"seed": 7, "stamp_ns": 6},
+                  {"seed": 7, "stamp_ns": 5, "num_inference_steps": 3}, {"noise": noise}):
+        found = rows(graph_server, **extra)
+        assert np.allclose(found, rows(served, **extra), atol=1e-5), extra
+        assert np.array_equal(found, usual) == (extra == {"seed": 7, "stamp_ns": 5}), extra
+    with pytest.raises(LinkError, match=r"`noise` has the shape \[3, 3\]"):
+        rows(graph_server, noise=np.zeros((3, 3), np.float32))
 
 
 def test_no_client_drives_a_robot_that_is_there(graph):
@@ -128,3 +159,13 @@ def test_no_client_drives_a_robot_that_is_there(graph):
     assert graph.change_state("openpi_bridge", "configure"), graph.logs()
     assert not graph.change_state("openpi_bridge", "activate")
     assert "would mix with what clients" in graph.logs()
+
+
+def test_a_robot_that_comes_later_ends_what_clients_may_do(graph, graph_server, ask):
+    from omni_ros.openpi.connection import LinkError
+
+    ask(graph_server)
+    graph.start("action_player")
+    graph.bring_up("action_player", to="inactive")
+    with pytest.raises(LinkError, match="action_player would move the robot"):
+        ask(graph_server)
