@@ -88,7 +88,8 @@ def test_what_was_said_before_does_not_show(voice, oracle):
 
 
 @pytest.mark.parametrize("sizes", [[1, 25, 25, 25, 25, 25, 25, 25], [4] * 42, [1] * 168,
-                                   [7, 1, 40, 168]], ids=str)
+                                   [7, 1, 40, 168]],
+                         ids=["1 then 25", "all 4", "all 1", "7, 1, 40, rest"])
 def test_samples_are_the_references_for_any_chunking(voices, oracle, sizes):
     vocoder = voices()._parts.vocoder
     for case in oracle.cases:
