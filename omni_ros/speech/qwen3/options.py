@@ -25,6 +25,7 @@ class QwenOptions:
     :param gguf: which of the bundle's files llama.cpp loads; "" for the first there is.
     :param text: "beside" the frames, so that speech begins before the text has ended, or the
         "whole" of a sentence before its first frame.
+    :param instruct: how to speak, in words, for checkpoints that were trained to listen to that.
     :param vocoder: "stateful": exact for any chunking; or "windows": vLLM-Omni's chunks and
         vLLM-Omni's samples.
     :param chunk_frames, first_chunk_frames, left_context_frames: of the windows.
@@ -37,6 +38,7 @@ class QwenOptions:
     talker: str = "executorch"
     gguf: str = ""
     text: str = "beside"
+    instruct: str = ""
     vocoder: str = "stateful"
     chunk_frames: int = 25
     first_chunk_frames: int = 1

@@ -92,7 +92,8 @@ def open_parts(
         WindowVocoder(stateful, options.left_context_frames)
         if options.vocoder == "windows" else stateful
     )  # fmt: skip
-    prompts = Prompts(_prompt_ids(speech, encode), tables.text, tables.codec)
+    prompts = Prompts(_prompt_ids(speech, encode), tables.text, tables.codec,
+                      _instruction(speech, encode, options.instruct))  # fmt: skip
     speakers = tuple(speech.speakers)
     return Parts(
         name=manifest.name,
@@ -137,11 +138,27 @@ def _code_rules(speech: Any, options: QwenOptions) -> CodeRules:
         codebook=speech.vocoder.codes,
         end=speech.codec_ids.eos,
         vocabulary=speech.talker.codes,
-        talker=Draw(False, draws.temperature, draws.top_k, draws.top_p, draws.repetition_penalty),
-        predictor=Draw(False, draws.sub_temperature, draws.sub_top_k, draws.sub_top_p),
+        talker=_draw(draws.temperature, draws.top_k, draws.top_p, draws.repetition_penalty),
+        predictor=_draw(draws.sub_temperature, draws.sub_top_k, draws.sub_top_p, 1.0),
         min_frames=draws.min_tokens,
         max_frames=options.max_frames or draws.max_tokens,
     )
+
+
+def _draw(temperature: float, top_k: int, top_p: float, penalty: float) -> Draw:
+    if temperature == 0:
+        return Draw(greedy=True, repetition_penalty=penalty)
+    return Draw(False, temperature, top_k, top_p, penalty)
+
+
+def _instruction(
+    speech: Any, encode: Callable[[str], list[tuple[int, int]]], words: str
+) -> tuple[int, ...]:
+    """Return the turn of a user that comes before all else, as the reference writes it."""
+    if not words:
+        return ()
+    said = [id for id, _ in encode(f"user\n{words}")]
+    return (speech.text_ids.im_start, *said, speech.text_ids.im_end, *(id for id, _ in encode("\n")))
 
 
 def _prompt_ids(speech: Any, encode: Callable[[str], list[tuple[int, int]]]) -> PromptIds:

@@ -56,8 +56,11 @@ class PromptIds:
 class Prompts:
     """Makes prompts of one checkpoint."""
 
-    def __init__(self, ids: PromptIds, text: Table, codec: Table) -> None:
+    def __init__(self, ids: PromptIds, text: Table, codec: Table,
+                 instruction: Sequence[int] = ()) -> None:
+        """:param instruction: text ids that come before the role: how all of it is to be said."""
         self.ids, self._text, self._codec = ids, text, codec
+        self._opening = (*instruction, *ids.role)
         rows = text.rows([ids.tts_pad, ids.tts_bos, ids.tts_eos])
         #: text rows beside a frame when the text has ended; float32 [width]
         self.pad, self._bos, self.end = rows
@@ -85,13 +88,13 @@ class Prompts:
 
     def head_length(self, language: str, speaker: str) -> int:
         """Return how many positions come before the text."""
-        return len(self.ids.role) + len(self._tags(language, speaker)) + 1
+        return len(self._opening) + len(self._tags(language, speaker)) + 1
 
     def _head(self, language: str, speaker: str) -> np.ndarray:
         tags = self._codec.rows([*self._tags(language, speaker), self.ids.codec_pad])
         beside = np.repeat(self.pad[None], len(tags), axis=0)
         beside[-1] = self._bos
-        return np.concatenate([self._text.rows(self.ids.role), beside + tags])
+        return np.concatenate([self._text.rows(self._opening), beside + tags])
 
     def _tags(self, language: str, speaker: str) -> list[int]:
         ids = self.ids

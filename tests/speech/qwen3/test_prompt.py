@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from omni_ros.speech.qwen3.prompt import Prompts
+
 
 def apart(one: np.ndarray, other: np.ndarray) -> float:
     assert one.shape == other.shape
@@ -58,3 +60,12 @@ def test_unknown_languages_and_speakers_are_refused_with_those_there_are(prompts
 def test_an_empty_text_makes_no_prompt(prompts):
     with pytest.raises(ValueError, match="no text tokens"):
         prompts.whole([], "english", "")
+
+
+def test_an_instruction_comes_before_everything_else(prompts):
+    plain = prompts.begin(65, "english", "")
+    told = Prompts(prompts.ids, prompts._text, prompts._codec, (256, 1, 2, 257, 10))
+    made = told.begin(65, "english", "")
+    np.testing.assert_array_equal(made[5:], plain)
+    np.testing.assert_array_equal(made[:5], prompts._text.rows([256, 1, 2, 257, 10]))
+    assert told.head_length("english", "") == prompts.head_length("english", "") + 5
