@@ -18,6 +18,9 @@ def declare_parameters(node) -> None:
     declare = node.declare_parameter
     declare("voice", "voice_joe", describe(
         "bundle of the voice that speaks if a goal names none: a path, or the name of an installed one"))
+    declare("voice_options", [""], describe(
+        "what only voices of one family know, each as name=value, e.g. talker=llama.cpp; of `voice`, "
+        "see docs/speech_qwen3.md"))
     declare("voices", [""], describe("bundles of more voices, that goals can name"))
     declare("device", "", describe(
         "sound device: part of its name, or an index; empty: the machine's own choice; none: no "
@@ -84,11 +87,13 @@ def load_voices(node, share: Share) -> dict[str, Voice]:
     :raises ValueError, ImportError, RuntimeError: one cannot be had; with what to do.
     """
     bundles = [node.get_parameter("voice").value, *node.get_parameter("voices").value]
+    options = voice_options(node.get_parameter("voice_options").value)
     voices: dict[str, Voice] = {}
     try:
-        for bundle in bundles:
+        for index, bundle in enumerate(bundles):
             if bundle:
-                voice = open_voice(bundle, share.threads, share.cpus or None)
+                voice = open_voice(bundle, share.threads, share.cpus or None,
+                                   options if index == 0 else None)
                 if voice.name in voices:
                     voice.close()
                     raise ValueError(f"two voices are named {voice.name!r}; name each bundle once in "
@@ -98,6 +103,17 @@ def load_voices(node, share: Share) -> dict[str, Voice]:
         close_voices(voices)
         raise
     return voices
+
+
+def voice_options(given: list[str]) -> dict[str, str]:
+    """Return options by name. :raises ValueError: one is not of the form name=value."""
+    options = {}
+    for item in filter(None, given):
+        name, equals, value = item.partition("=")
+        if not name or not equals:
+            raise ValueError(f"voice_options has {item!r}; write name=value, as in talker=llama.cpp")
+        options[name.strip()] = value.strip()
+    return options
 
 
 def close_voices(voices: dict[str, Voice]) -> None:
