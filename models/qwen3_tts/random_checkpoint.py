@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Write a Qwen3-TTS checkpoint of random weights in the released layout, for benches and tests.
 
-    python -m omni_ros.models.qwen3_tts.random_checkpoint OUT [--size 0.6b|1.7b|tiny] [--kind base]
+    python -m omni_ros.models.qwen3_tts.random_checkpoint OUT [--size 0.6b|1.7b] [--kind base]
 
 Written one tensor at a time, so that memory stays at the size of the largest. What it says means
 nothing; its speed and memory are those of a trained one. The tokenizer is one of bytes.
@@ -32,13 +32,17 @@ SIZES = {
              (512, 1024, 8, 16, 64, 512, 1024, 1536)),
     "1.7b": ((2048, 6144, 28, 16, 8, 128), 2048, (1024, 3072, 5, 16, 8, 128),
              (512, 1024, 8, 16, 64, 512, 1024, 1536)),
+    # Widths of talker and predictor differ, as in 1.7b; and agree, as in 0.6b.
     "tiny": ((64, 128, 2, 4, 2, 16), 48, (32, 64, 2, 4, 2, 8), (32, 64, 2, 4, 8, 32, 32, 32)),
+    "tiny_equal": ((64, 128, 2, 4, 2, 16), 48, (64, 96, 1, 4, 2, 16),
+                   (32, 64, 1, 4, 8, 32, 32, 32)),
 }
 #: text rows, codes of the other groups, upsampling, window
 COUNTS = {
     "0.6b": (151936, 2048, ((8, 5, 4, 3), (2, 2)), 72),
     "1.7b": (151936, 2048, ((8, 5, 4, 3), (2, 2)), 72),
     "tiny": (320, 64, ((4, 3), (2,)), 12),
+    "tiny_equal": (320, 64, ((4, 3), (2,)), 12),
 }
 KINDS = ("base", "custom_voice")
 MARKS = ("<|im_start|>", "<|im_end|>", "<tts_pad>", "<tts_text_bos>", "<tts_text_eod>", "assistant")
@@ -99,7 +103,7 @@ def configs(size: str, kind: str) -> tuple[dict, dict]:
         "output_sample_rate": 24000, "decode_upsample_rate": total,
         "decoder_config": {
             **stack((width, mlp, layers, heads, heads, head_dim), 1e-5, 10000),
-            "codebook_size": max(codes, 2048) if size != "tiny" else codes,
+            "codebook_size": codes,
             "codebook_dim": codebook, "latent_dim": latent, "decoder_dim": channels,
             "sliding_window": window, "num_quantizers": 16, "num_semantic_quantizers": 1,
             "upsample_rates": list(rates), "upsampling_ratios": list(ratios),
