@@ -32,10 +32,11 @@ def seconds(duration) -> float:
 
 def test_a_goal_is_spoken_and_heard_without_running_dry(node, microphone, gap_free):
     began = time.monotonic()
-    state, result = node.goal("Hello there.", utterance_id="heard").end()
+    name = f"heard {began}"
+    state, result = node.goal("Hello there.", utterance_id=name).end()
     assert (state, result.characters_spoken) == ("succeeded", len("Hello there."))
     assert seconds(result.audio_duration) == pytest.approx(FRAMES * FRAME_S)
-    gap_free(node.pieces("heard"))
+    gap_free(node.pieces(name))
     time.sleep(0.2)
     assert len(microphone.sound(began)) / 44100 > 0.9 * FRAMES * FRAME_S
     status = node.idle()
