@@ -23,7 +23,7 @@ from omni_ros.cli.children import child_environment
 from omni_ros.cli.report import format_table, terminal_width, write
 from omni_ros.telemetry.provenance import one_line, provenance
 
-FAMILIES = ("smolvla",)
+FAMILIES = ("smolvla", "pi0", "pi05")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -31,11 +31,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("bundle", type=Path, nargs="?", metavar="BUNDLE", help="a bundle of the set's checkpoint")
     add("--oracle", type=Path, metavar="DIR",
-        help="reference set: checkpoint/, vlm/, arch.json, tensors/")  # fmt: skip
+        help="reference set: checkpoint/, vlm/ or tokenizer/, arch.json, tensors/")  # fmt: skip
     add("--recipe", choices=("fp32", "int8"),
         help="instead of BUNDLE: export the set's checkpoint to a temporary one first")  # fmt: skip
     add("--backbone", type=Path, metavar="DIR",
-        help="for --recipe: the backbone's config and tokenizer (default: DIR/vlm)")  # fmt: skip
+        help="for --recipe: the backbone's config and tokenizer (default: DIR/vlm, DIR/tokenizer)")  # fmt: skip
     add("--threads", type=int, default=1, metavar="N", help="threads to run with (default 1)")
     add("--json", type=Path, metavar="FILE", help="write all rows to FILE as JSON")
     parity_openpi.add_arguments(parser)
@@ -52,8 +52,13 @@ def run(arguments: argparse.Namespace) -> int:
         raise UsageError(f"{given} of BUNDLE and --recipe given; expected exactly one of them")
     if not 1 <= arguments.threads <= 1024:
         raise UsageError(f"--threads {arguments.threads}: expected 1 to 1024")
+    from omni_ros.parity import piper
     from omni_ros.parity.reference import read_reference
 
+    if piper.is_reference(arguments.oracle):
+        if arguments.bundle is None:
+            raise UsageError("--recipe given, and this set has no checkpoint; expected BUNDLE")
+        return finish(arguments, measure_piper(arguments))
     reference = read_reference(arguments.oracle)
     with tempfile.TemporaryDirectory(prefix="omni_parity_") as folder:
         bundle = arguments.bundle
@@ -61,6 +66,11 @@ def run(arguments: argparse.Namespace) -> int:
             bundle = Path(folder) / f"{arguments.oracle.absolute().name}.bundle"
             export(arguments, bundle)
         document = measure(bundle, reference, arguments.threads)
+    return finish(arguments, document)
+
+
+def finish(arguments: argparse.Namespace, document: dict[str, Any]) -> int:
+    """Print the document and return the exit status."""
     write(render(document, terminal_width()))
     if arguments.json is not None:
         arguments.json.write_text(json.dumps(document, indent=2) + "\n", encoding="utf-8")
@@ -69,12 +79,20 @@ def run(arguments: argparse.Namespace) -> int:
 
 def export(arguments: argparse.Namespace, out: Path) -> None:
     """Export the set's checkpoint in a process of its own: this one stays without PyTorch."""
+    from omni_ros.parity.reference import read_object
+
     backbone = arguments.backbone
-    if backbone is None and (arguments.oracle / "vlm").is_dir():
-        backbone = arguments.oracle / "vlm"
+    for name in ("vlm", "tokenizer"):
+        if backbone is None and (arguments.oracle / name).is_dir():
+            backbone = arguments.oracle / name
     words = [arguments.oracle / "checkpoint", "--out", out, "--joints", "raw"]
     words += ["--recipe", arguments.recipe, "--threads", arguments.threads]
     words += [] if backbone is None else ["--backbone", backbone.absolute()]
+    # No checkpoint of a π0 says how many heads its vision tower has.
+    arch = read_object(arguments.oracle / "arch.json")
+    heads = arch.get("tiny", {}).get("vis_heads")
+    if heads is not None and arch.get("policy_type") in ("pi0", "pi05"):
+        words += ["--vision-heads", heads]
     words[0] = words[0].absolute()
     done = subprocess.run(
         [sys.executable, "-m", "omni_ros.cli.main", "export", *map(str, words)],
@@ -90,13 +108,13 @@ def export(arguments: argparse.Namespace, out: Path) -> None:
 def measure(bundle: Path, reference: Any, threads: int) -> dict[str, Any]:
     """Return the document: every row, and whether all passed."""
     from omni_ros.bundles import read_manifest
-    from omni_ros.parity.smolvla import parity_rows
-    from omni_ros.policy.smolvla import SmolVLAPolicy
+    from omni_ros.parity.policy import parity_rows
+    from omni_ros.policy.flow_policy import FlowPolicy
 
     family = read_manifest(bundle).family
     if family not in FAMILIES:
         raise UsageError(f"{bundle} is of the family {family}; expected {', '.join(FAMILIES)}")
-    with SmolVLAPolicy(bundle, threads=threads) as policy:
+    with FlowPolicy(bundle, threads=threads) as policy:
         rows = parity_rows(policy, reference)
         recipes = {name: entry.recipe for name, entry in policy.manifest.programs.items()}
     return {
@@ -109,6 +127,21 @@ def measure(bundle: Path, reference: Any, threads: int) -> dict[str, Any]:
         "rows": [row.data() for row in rows],
         "passed": all(row.passed for row in rows),
         "provenance": provenance(),
+    }
+
+
+def measure_piper(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the document of a voice."""
+    from omni_ros.bundles.named import bundle_folder
+    from omni_ros.parity import piper
+
+    found = piper.measure(
+        bundle_folder(str(arguments.bundle)), arguments.oracle, arguments.threads)  # fmt: skip
+    rows = found.pop("rows")
+    return {
+        "parity": str(arguments.oracle), "family": piper.FAMILY, **found,
+        "threads": arguments.threads, "rows": [row.data() for row in rows],
+        "passed": all(row.passed for row in rows), "provenance": provenance(),
     }
 
 

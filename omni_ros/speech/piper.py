@@ -77,9 +77,7 @@ class PiperVoice:
         """See :meth:`.voice.Voice.start`."""
         utterance = check_utterance(self, utterance)
         script = Script(text, normalise)
-        return self._utterances.begin(
-            lambda wanted: self._speak(script, utterance, slack, wanted)
-        )
+        return self._utterances.begin(lambda wanted: self._speak(script, utterance, slack, wanted))
 
     def abort(self) -> None:
         """See :meth:`.voice.Voice.abort`."""
@@ -126,14 +124,13 @@ class PiperVoice:
                 number += 1
                 share = (index / len(pieces), (index + 1) / len(pieces))
                 while not sound.over:
-                    began = time.perf_counter() - sum(timings.values())
                     want = self._schedule.next(slack() if slack is not None else played())
                     samples = None
                     for samples in sound.steps(self._windows[want], timings):
                         if samples is None:
                             yield None
                     assert samples is not None
-                    self._learn(want, len(samples), timings, time.perf_counter() - began)
+                    self._learn(want, len(samples), timings)
                     done = share[0] + (share[1] - share[0]) * sound.spoken / sound.total
                     end = sound.over and index + 1 == len(pieces)
                     if end:
@@ -165,11 +162,8 @@ class PiperVoice:
         timings["text"] = timings.get("text", 0.0) + time.perf_counter() - began
         return ClauseSound(drawn, self._flow, self._decoder)
 
-    def _learn(
-        self, want: int, samples: int, timings: dict[str, float], seconds: float
-    ) -> None:
-        """Tell the schedule what a window of this size takes, apart from what comes once a clause.
-        """
+    def _learn(self, want: int, samples: int, timings: dict[str, float]) -> None:
+        """Tell the schedule what a window of this size takes, without what comes once a clause."""
         frames = samples // self.frame_samples
         if frames >= want:
             self._schedule.took(want, sum(timings.get(name, 0.0) for name in ("flow", "decoder")))

@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -82,31 +81,44 @@ class TextEncoder:
         for _, program in self._programs:
             bind(program)
 
-    def draw(
-        self, symbols: np.ndarray, draw: Draw, number: int, least: int
-    ) -> np.ndarray:
+    def encode(
+        self, symbols: np.ndarray, noise: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return mean and spread, [symbols, width] each, and durations [symbols] in frames.
+
+        :param noise: what durations are drawn from, [symbols, 2]; None for 0. Views, until the
+            next call.
+        """
+        count = len(symbols)
+        program = next(p for size, p in self._programs if size >= count)
+        given, mask, drawn = (program.input(name) for name in ("symbols", "mask", "noise"))
+        assert given is not None and mask is not None and drawn is not None
+        given[:count], given[count:] = symbols, 0.0
+        mask[:count], mask[count:] = 1.0, 0.0
+        drawn[...] = 0.0
+        if noise is not None:
+            drawn[:count] = noise
+        program.run()
+        mean, spread = program.output("mean")[:count], program.output("spread")[:count]
+        return mean, spread, program.output("durations")[:count, 0]
+
+    def draw(self, symbols: np.ndarray, draw: Draw, number: int, least: int) -> np.ndarray:
         """Return what the flow starts from, float32 [width, frames].
 
         :param number: of the piece within the utterance: each draws its own.
         :param least: frames; a shorter one is made longer at its end, where nothing is said.
         """
-        count = len(symbols)
-        program = next(p for size, p in self._programs if size >= count)
         random = np.random.Generator(np.random.PCG64([draw.seed, number]))
-        given, mask, noise = (program.input(name) for name in ("symbols", "mask", "noise"))
-        assert given is not None and mask is not None and noise is not None
-        given[:count], given[count:] = symbols, 0.0
-        mask[:count], mask[count:] = 1.0, 0.0
-        noise[...] = 0.0
+        noise = None
         if draw.durations:
             # By symbol, so that the length of the program makes no difference.
-            noise[:count] = random.standard_normal((count, 2), np.float32) * draw.durations
-        program.run()
-        lengths = frames_of(program.output("durations")[:count, 0], draw.length, least)
-        drawn = np.repeat(program.output("mean")[:count], lengths, axis=0)
+            noise = random.standard_normal((len(symbols), 2), np.float32) * draw.durations
+        mean, spread, durations = self.encode(symbols, noise)
+        lengths = frames_of(durations, draw.length, least)
+        drawn = np.repeat(mean, lengths, axis=0)
         if draw.noise:
-            spread = np.repeat(program.output("spread")[:count], lengths, axis=0)
-            drawn += random.standard_normal(drawn.shape, np.float32) * spread * draw.noise
+            noise = random.standard_normal(drawn.shape, np.float32)
+            drawn += noise * np.repeat(spread, lengths, axis=0) * draw.noise
         return np.ascontiguousarray(drawn.T)
 
 
@@ -123,8 +135,3 @@ def frames_of(durations: np.ndarray, length: float, least: int) -> np.ndarray:
     if missing > 0:
         frames[-1] += missing
     return frames
-
-
-def seconds_limit(symbols: int) -> float:
-    """Return how long so many symbols can sensibly last; more is a fault of the voice."""
-    return math.ceil(symbols * 0.5) + 2.0

@@ -97,11 +97,12 @@ class ClauseSound:
     """One clause on its way from drawn values to samples.
 
     :param drawn: float32 [width, frames], at least as many as the decoder's smallest window.
+    :ivar frames: what the flow made of it so far.
     """
 
     def __init__(self, drawn: np.ndarray, flow: Flow, decoder: Decoder) -> None:
         self._drawn, self._flow, self._decoder = drawn, flow, decoder
-        self._frames = np.empty_like(drawn)
+        self.frames = np.empty_like(drawn)
         self._flowed = 0
         self.total = drawn.shape[1]
         self.spoken = 0  # frames
@@ -124,12 +125,12 @@ class ClauseSound:
             yield None
             began = time.perf_counter()
             frames, count = self._flow.run(self._drawn, self._flowed)
-            self._frames[:, self._flowed:self._flowed + count] = frames
+            self.frames[:, self._flowed:self._flowed + count] = frames
             self._flowed += count
             timings["flow"] = timings.get("flow", 0.0) + time.perf_counter() - began
         yield None
         began = time.perf_counter()
-        samples = decoder.run(self._frames, size, first, self.spoken, end)
+        samples = decoder.run(self.frames, size, first, self.spoken, end)
         timings["decoder"] = timings.get("decoder", 0.0) + time.perf_counter() - began
         self.spoken = end
         yield samples
