@@ -43,6 +43,10 @@ ARGUMENTS = {
     "mapping": ("omni_serve", "YAML of the remote policy: a path, or a name in config/openpi"),
     "serve": ("false", "let OpenPI's clients drive the policy: starts neither world nor player"),
     "serve_port": ("8000", "port of serve; 0 takes a free one"),
+    "speech": ("false", "speak: sentences published on 'say', and the action 'speak'"),
+    "voice": ("voice_joe", "bundle of the voice: a path, or the name of an installed one"),
+    "sound_device": ("", "part of a sound device's name, or its index; empty: the machine's own "
+                         "choice; none: no sound"),
     "path": ("circle", "path of the scripted policy: 'circle' (table-top) or 'wave' (any robot)"),
     "namespace": ("", "namespace of all nodes and topics"),
     "dry_run": ("false", "do everything but send commands"),
@@ -59,7 +63,7 @@ CHOICES = {
     "world": ["true", "false"], "policy": ["bundle", "scripted", "none"],
     "dry_run": ["true", "false"], "composition": ["single", "separate"],
     "bridge": ["none", "off", "parity", "replan"], "serve": ["true", "false"],
-    "transport": ["auto", "inline"], "appearance": ["plain", "varied"],
+    "speech": ["true", "false"], "transport": ["auto", "inline"], "appearance": ["plain", "varied"],
     "record": ["true", "false"], "record_pictures": ["used", "all"],
     "use_sim_time": ["true", "false"], "respawn": ["true", "false"], "path": ["circle", "wave"],
     "log_level": ["debug", "info", "warn", "error"],
@@ -86,12 +90,13 @@ def make_nodes(context):
     common = {"robot": text(value["robot"]), "use_sim_time": flag["use_sim_time"]}
     managed = []
 
-    def node(name, parameters, order=True, names=None):
+    def node(executable, parameters, order=True, names=None, name=None):
         """One process; `names`: of its nodes, where they are several with names of their own."""
+        name = name or executable
         if order:
             managed.extend(names or [name])
         return Node(
-            package="omni_ros", executable=name, name=None if names else name,
+            package="omni_ros", executable=executable, name=None if names else name,
             namespace=value["namespace"],
             parameters=[parameters], output="screen", emulate_tty=False,
             respawn=flag["respawn"], respawn_delay=RESPAWN_DELAY_S,
@@ -139,6 +144,14 @@ def make_nodes(context):
         }, order=False))
     nodes.append(node("lifecycle_manager", {
         "node_names": list(managed), "use_sim_time": False}, order=False))
+    if value["speech"] == "true":
+        # Brought up apart: a robot that cannot speak must not be kept from acting.
+        nodes.append(node("tts", {
+            "voice": text(value["voice"]), "device": text(value["sound_device"]),
+            "placement": text(value["placement"]), "use_sim_time": flag["use_sim_time"],
+        }, order=False))
+        nodes.append(node("lifecycle_manager", {
+            "node_names": ["tts"], "use_sim_time": False}, order=False, name="speech_manager"))
     return nodes
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from omni_ros.cli.demo_words import Words, intention, outcome, speech_argument
 from omni_ros.cli.launched import launched, say
 from omni_ros.cli.report import write
 from omni_ros.cli.tabletop_launch import GRAPH, deaths, watching
@@ -76,7 +77,10 @@ def run(arguments: argparse.Namespace) -> int:
     from omni_ros.cli.demo_facts import summary
     from omni_ros.cli.demo_report import write_report
 
-    command = launch_command(arguments)
+    speech, silent = speech_argument(arguments.launch_arguments)
+    command = [*launch_command(arguments), *speech]
+    if silent:
+        say(f"the arm does not speak: {silent}")
     done: list[Done] = []
     with tempfile.TemporaryDirectory(prefix="omni_demo_") as folder:
         log = Path(folder) / "launch.log"
@@ -118,14 +122,16 @@ def follow_steps(
         say("starting the world, the policy and the player "
             f"(ROS_DOMAIN_ID={os.environ.get('ROS_DOMAIN_ID') or 0}) ...")
         graph.wait_until_up(START_PATIENCE_S, policy=arguments.policy != "expert")
-        recorder = DemoRecorder(graph, robot)
+        recorder, words = DemoRecorder(graph, robot), Words(graph.node)
         expert = None
         if arguments.policy == "expert":
             expert = ExpertSource(graph, robot, EXPERT_HORIZON)
         before = graph.reset_lateness()
         for number, step in enumerate(STEPS):
-            done.append(run_step(graph, recorder, scenes, step, arguments.seed + number, expert))
+            done.append(run_step(
+                graph, recorder, scenes, step, arguments.seed + number, words, expert))
             last = done[-1]
+            words.say(outcome(last.verdict))
             say(f"  {number + 1}  {told(step)}: {last.verdict}, {last.seconds:.1f} s"
                 + (f" ({last.why})" if last.verdict == "wrong" else ""))
         after = graph.fresh_status()
@@ -133,7 +139,8 @@ def follow_steps(
 
 
 def run_step(
-    graph: Any, recorder: Any, scenes: Any, step: Step, seed: int, expert: Any = None
+    graph: Any, recorder: Any, scenes: Any, step: Step, seed: int, words: Words,
+    expert: Any = None,
 ) -> Done:
     """Run one step in a scene of its own."""
     from omni_ros.cli.tabletop_episode import follow, word
@@ -141,6 +148,8 @@ def run_step(
     from omni_ros.world.scene import PAD_NAME
     from omni_ros.world.tasks import Task, task_of
 
+    first_task = task_of(step.before) if step.before else Task(step.skill, step.colour)
+    words.say(intention(first_task.skill, first_task.colour))
     graph.begin(seed)
     yaws, pad = scenes.of(seed)
     if expert is not None:
@@ -158,6 +167,8 @@ def run_step(
         judged_from_ns = graph.now_ns()
         if expert is not None and step.before:
             expert.begin(yaws, pad)  # a chunk of the new task at once
+        if step.before:
+            words.say(f"No. {intention(step.skill, step.colour)}")
         graph.tell(step.sentence)
         follow(graph, [judge], expert, task)
         ended_ns = graph.now_ns()

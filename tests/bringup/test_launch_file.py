@@ -78,3 +78,10 @@ def test_a_sentence_and_a_bundle_reach_the_first_stage_as_they_were_written():
     assert (first["instruction"], first["bundle"], first["transport"]) == (
         "touch: the #1 block", "/a b/c: d", "inline")
     assert "instruction" not in nodes["action_head"]
+
+
+def test_speech_is_brought_up_apart_from_what_acts():
+    quiet, loud = made(), made(speech="true", voice="x", sound_device="7")
+    assert "tts" not in quiet
+    assert (loud["tts"]["voice"], loud["tts"]["device"]) == ("x", "7")
+    assert list(loud["lifecycle_manager"]["node_names"]) == ["tts"]
