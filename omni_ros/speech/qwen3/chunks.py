@@ -58,6 +58,15 @@ class ChunkSizes:
         self._target, self._buffer_first = 0, False
         return True
 
+    def cut(self, frames: int) -> list[int]:
+        """Return the chunks of so many frames that are all there already."""
+        if self._rules is None:
+            return [frames]
+        schedule = CompatSchedule(self._rules, windows=True)
+        steps = [schedule.step(made) for made in range(1, frames + 1)]
+        sizes = [step.frames for step in steps if step is not None]
+        return [*sizes, frames - sum(sizes)]
+
     def took(self, frames: int, seconds: float) -> None:
         """Tell what a chunk took in all stages."""
         if frames in self._schedule.sizes:

@@ -195,3 +195,6 @@ class WindowVocoder:
             dropped = min(cut, len(part))
             cut -= dropped
             yield part[dropped:]
+
+    def close(self) -> None:
+        self._vocoder.close()

@@ -113,12 +113,16 @@ class QwenVoice:
             codes = from_wire(codes, self._parts.groups)
 
         def speak(wanted: Callable[[], bool]) -> Chunks:
-            vocoder, done = self._parts.vocoder, 0
+            vocoder, done, at = self._parts.vocoder, 0, 0
+            sizes = ChunkSizes(self.options, self.pace, self.schedule, lambda: 0.0)
             vocoder.start()
-            for samples in vocoder.steps(codes):
-                end = done + len(samples)
-                yield SpeechChunk(samples, done, 0, "", {}, end == len(codes) * self.frame_samples)
-                done = end
+            for size in sizes.cut(len(codes)):
+                for samples in vocoder.steps(codes[at : at + size]):
+                    end = done + len(samples)
+                    last = end == len(codes) * self.frame_samples
+                    yield SpeechChunk(samples, done, 0, "", {}, last) if len(samples) else None
+                    done = end
+                at += size
 
         return self._utterances.begin(speak)
 

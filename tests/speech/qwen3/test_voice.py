@@ -310,6 +310,20 @@ def test_codes_made_elsewhere_are_voiced(voice, oracle):
     assert np.abs(made - case["vocoder_pcm"][: 40 * FRAME]).max() <= 1e-5
 
 
+def test_codes_made_elsewhere_are_voiced_in_windows_where_those_are_asked_for(open_voice, oracle):
+    case = oracle.cases[0]
+    codes = case["vocoder_codes"].T.astype(np.int64)
+    made = samples(open_voice(vocoder="windows").voice_codes(codes))
+    assert made.shape == case["vocoder_pcm"].shape
+    exact = (1 + 3 * 25) * FRAME
+    assert np.abs(made - case["vocoder_pcm"])[:exact].max() <= 1e-5
+    assert np.abs(made - case["vocoder_pcm"])[exact:].max() > 1e-5
+
+
+def test_no_codes_are_no_chunks(voice):
+    assert list(voice.voice_codes(np.empty(0, np.int64))) == []
+
+
 def test_a_piece_that_is_no_text_is_an_error(voice):
     with pytest.raises(TypeError, match="expected a str"):
         list(voice.start(["Go ", 3], PLAIN))
