@@ -25,6 +25,10 @@ BENCHES = {
         "what the policy graph costs beside its programs, and whether it stays its size (needs ROS 2)",
         "omni_ros.cli.bench_graph",
     ),
+    "talking": (
+        "speech through the real nodes: beside a policy, after a stop, goal after goal (needs ROS 2)",
+        "omni_ros.cli.bench_talking",
+    ),
     "tabletop": (
         "how often a bundle does what the sentence says, through the real graph (needs ROS 2)",
         "omni_ros.cli.bench_tabletop",

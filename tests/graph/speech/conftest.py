@@ -4,11 +4,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-import signal
-import subprocess
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -24,116 +19,19 @@ from rclpy.action import ActionClient  # noqa: E402
 from std_msgs.msg import Bool, String  # noqa: E402
 
 from omni_ros.action import Speak  # noqa: E402
+from omni_ros.cli.null_sink import HEARD_HZ, Microphone, SoundServer, missing  # noqa: E402
 from omni_ros.msg import AudioChunk, SpeechStatus  # noqa: E402
 from omni_ros.nodes._support import LATCHED_QOS  # noqa: E402
 
 TONE = Path(__file__).parents[1] / "programs" / "tone_tts.py"
-#: Recordings, Hz.
-HEARD_HZ = 44100
-#: A sample that is not silence.
-LOUD = 0.01
 PATIENCE_S = 30.0
-PACKAGES = "pulseaudio pulseaudio-utils libasound2-plugins"
-
-
-class SoundServer:
-    """PulseAudio with one sink that nobody hears but its monitor. Not that of the user's session."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self.socket = folder / "sound"
-        self._process: subprocess.Popen | None = None
-
-    def start(self) -> None:
-        environment = {**os.environ, "XDG_RUNTIME_DIR": str(self._folder), "HOME": str(self._folder)}
-        self._process = subprocess.Popen(
-            ["pulseaudio", "--daemonize=no", "--exit-idle-time=-1", "-n",
-             f"--load=module-native-protocol-unix socket={self.socket} auth-anonymous=1",
-             "--load=module-null-sink sink_name=robot rate=48000 channels=2"],
-            env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        deadline = time.monotonic() + PATIENCE_S
-        while time.monotonic() < deadline:
-            if subprocess.run(["pactl", "info"], env={**environment, **self.variables},
-                              capture_output=True, check=False).returncode == 0:
-                return
-            time.sleep(0.05)
-        pytest.fail("pulseaudio does not start")
-
-    @property
-    def variables(self) -> dict[str, str]:
-        return {"PULSE_SERVER": f"unix:{self.socket}"}
-
-    def stop(self) -> None:
-        """End it, as a card that is pulled out."""
-        if self._process is not None:
-            self._process.send_signal(signal.SIGCONT)
-            self._process.kill()
-            self._process.wait()
-            self._process = None
-            self.socket.unlink(missing_ok=True)
-
-    def hang(self) -> None:
-        """Let it take no more sound, and answer nobody."""
-        self._process.send_signal(signal.SIGSTOP)
-
-    def go_on(self) -> None:
-        self._process.send_signal(signal.SIGCONT)
-
-
-class Microphone:
-    """What is to be heard, with the time that each sample came."""
-
-    def __init__(self, server: SoundServer) -> None:
-        self._process = subprocess.Popen(
-            ["parec", "-d", "robot.monitor", "--format=s16le", f"--rate={HEARD_HZ}", "--channels=1",
-             "--latency-msec=5"],
-            env={**os.environ, **server.variables}, stdout=subprocess.PIPE)
-        self._heard: list[tuple[float, np.ndarray]] = []
-        threading.Thread(target=self._listen, daemon=True).start()
-        deadline = time.monotonic() + PATIENCE_S
-        while not self._heard and time.monotonic() < deadline:
-            time.sleep(0.01)
-
-    def _listen(self) -> None:
-        rest = b""
-        while data := os.read(self._process.stdout.fileno(), 1 << 16):
-            now = time.monotonic()
-            data = rest + data
-            whole = len(data) // 2 * 2
-            rest = data[whole:]
-            self._heard.append((now, np.frombuffer(data[:whole], "<i2") / 32768.0))
-
-    def since(self, moment: float) -> np.ndarray:
-        """All samples that came since a moment."""
-        pieces = [samples for came, samples in list(self._heard) if came >= moment]
-        return np.concatenate(pieces) if pieces else np.zeros(0)
-
-    def sound(self, moment: float) -> np.ndarray:
-        """What was heard since a moment, from the first sound to the last."""
-        samples = self.since(moment)
-        loud = np.flatnonzero(np.abs(samples) > LOUD)
-        return samples[loud[0]:loud[-1] + 1] if len(loud) else np.zeros(0)
-
-    def gaps_ms(self, moment: float) -> list[float]:
-        """Silences of more than 5 ms in the sound since a moment."""
-        loud = np.flatnonzero(np.abs(self.sound(moment)) > LOUD)
-        steps = np.diff(loud) / HEARD_HZ * 1e3
-        return [round(float(step), 1) for step in steps if step > 5.0]
-
-    def quiet(self, seconds: float) -> bool:
-        """Whether nothing was heard in the last seconds."""
-        return not np.any(np.abs(self.since(time.monotonic() - seconds)) > LOUD)
-
-    def close(self) -> None:
-        self._process.terminate()
-        self._process.wait()
 
 
 @pytest.fixture(scope="session")
 def has_sound_server() -> None:
     """Skip, with what to install, where there is no PulseAudio."""
-    if not all(map(shutil.which, ("pulseaudio", "parec", "pactl"))):
-        pytest.skip(f"no sound server to play to. Type: apt-get install -y {PACKAGES}")
+    if missing():
+        pytest.skip(missing())
 
 
 @pytest.fixture(scope="module")
