@@ -264,11 +264,10 @@ RULES: tuple[Rule, ...] = (
 
 
 def _shouted(text: str) -> str:
-    words = re.findall(r"[A-Za-z]{2,}", text)
-    loud = [word for word in words if word.isupper() and word not in SPELLED]
-    if len(loud) < 2 or len(loud) < 0.6 * len(words):
-        return text
-    return re.sub(r"\b[A-Z]{2,}\b", lambda m: m.group().lower(), text)
+    words = [word for word in re.findall(r"[A-Za-z]{2,}", text) if word not in SPELLED]
+    if len(words) > 1 and all(map(str.isupper, words)) and max(map(len, words)) > 3:
+        return re.sub(r"\b[A-Z]{2,}\b", lambda m: m.group().lower(), text)
+    return text
 
 
 def _decade(text: str) -> str:

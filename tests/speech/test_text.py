@@ -1,0 +1,157 @@
+# Copyright 2026 The omni_ros authors
+# SPDX-License-Identifier: Apache-2.0
+"""Written English to words."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from omni_ros.speech.text import normalise
+from omni_ros.speech.text_numbers import cardinal, decimal, ordinal, year
+from omni_ros.speech.voice import SpeechRefused
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [(0, "zero"), (7, "seven"), (13, "thirteen"), (20, "twenty"), (42, "forty-two"),
+     (100, "one hundred"), (101, "one hundred one"), (1000, "one thousand"),
+     (12345, "twelve thousand three hundred forty-five"), (1_000_001, "one million one"),
+     (-3, "minus three")],
+)
+def test_whole_numbers(number, words):
+    assert cardinal(number) == words
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [(1, "first"), (2, "second"), (3, "third"), (5, "fifth"), (8, "eighth"), (9, "ninth"),
+     (12, "twelfth"), (20, "twentieth"), (21, "twenty-first"), (100, "one hundredth")],
+)
+def test_ordinals(number, words):
+    assert ordinal(number) == words
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [(1984, "nineteen eighty-four"), (1900, "nineteen hundred"), (1905, "nineteen oh five"),
+     (2000, "two thousand"), (2007, "two thousand seven"), (2026, "twenty twenty-six")],
+)
+def test_years(number, words):
+    assert year(number) == words
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("3.05", "three point zero five"), (".5", "zero point five"), ("-2", "minus two"),
+     ("1,234.5", "one thousand two hundred thirty-four point five"), ("007", "zero zero seven")],
+)
+def test_decimals(text, words):
+    assert decimal(text) == words
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("It costs $3.50.", "It costs three dollars and fifty cents."),
+        ("$0.99", "ninety nine cents"), ("$1", "one dollar"),
+        ("\u20ac1,200", "one thousand two hundred euros"),
+        ("$2.5M", "two point five million dollars"), ("-$3.00", "minus three dollars"),
+        ("4.5 kg at 0.25 m/s",
+         "four point five kilograms at zero point two five meters per second"),
+        ("1 kg", "one kilogram"), ("9.8 m/s\u00b2", "nine point eight meters per second squared"),
+        ("21\u00b0C", "twenty one degrees Celsius"), ("45\u00b0 left", "forty five degrees left"),
+        ("4 m\u00b2", "four square meters"), ("5 \u03a9", "five ohms"), ("10 \u00b5m", "ten micrometers"),
+        ("5 in a row", "five in a row"), ("5in long", "five inches long"),
+        ("12V 3A", "twelve volts three amps"), ("2.4 GHz", "two point four gigahertz"),
+        ("3:05 pm", "three oh five P M"), ("14:30", "fourteen thirty"),
+        ("12:00", "twelve o'clock"), ("7 a.m. today", "seven A M today"),
+        ("Come at 3 p.m.", "Come at three P M."),
+        ("2024-11-30", "November thirtieth, twenty twenty four"),
+        ("11/30/2024", "November thirtieth, twenty twenty four"),
+        ("Nov. 3rd, 1999", "November third, nineteen ninety nine"), ("May 5", "May fifth"),
+        ("in 1984", "in nineteen eighty four"), ("the 1990s", "the nineteen nineties"),
+        ("1984 bolts", "one thousand nine hundred eighty four bolts"),
+        ("Dr. Smith vs. Mr. Lee", "doctor Smith versus mister Lee"),
+        ("fruit, e.g. apples, etc.", "fruit, for example apples, et cetera."),
+        ("no. 5 and #1", "number five and number one"), ("St. Louis", "Saint Louis"),
+        ("the U.S. flag", "the U S flag"), ("Ph.D. student", "P H D student"),
+        ("555-1234", "five five five, one two three four"),
+        ("joe.doe@example.com", "joe dot doe at example dot com"),
+        ("https://www.example.com/a", "example dot com slash a"),
+        ("See example.org.", "See example dot org."),
+        ("192.168.0.1", "one hundred ninety two dot one hundred sixty eight dot zero dot one"),
+        ("v1.2.3", "version one point two point three"), ("version 2.0", "version two point zero"),
+        ("joint_3 of /front_camera/image_raw", "joint three of front camera image raw"),
+        ("1/2 full", "one half full"), ("3 3/4 cups", "three and three quarters cups"),
+        ("2\u00bd", "two and one half"), ("3-5 pages", "three to five pages"),
+        ("10\u201320 kg", "ten to twenty kilograms"), ("a 3 x 4 grid", "a three by four grid"),
+        ("5x faster", "five times faster"), ("50% off", "fifty percent off"),
+        ("the 1st, 22nd and 100th", "the first, twenty second and one hundredth"),
+        ("1,234,567", "one million two hundred thirty four thousand five hundred sixty seven"),
+        ("USB and GPU's", "U S B and G P U's"), ("NASA", "nasa"), ("R2D2", "R two D two"),
+        ("A & B", "A and B"), ("x = 4", "x equals four"), ("\u00b12 mm", "plus or minus two millimeters"),
+        ("\u03c0 is big", "pi is big"), ("and/or", "and or"),
+        ("STOP NOW PLEASE", "stop now please"),
+    ],
+)
+def test_what_is_written_short_is_said_in_full(text, words):
+    assert normalise(text) == words
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Wait... what?! Really!!!", "Wait. what? Really!"),
+        ('He said "hello" (quietly) and left.', "He said hello, quietly, and left."),
+        ("It's John's 'book'.", "It's John's book."),
+        ("One \u2014 two; three:", "One, two; three:"),
+        ("**Bold** and `code`, [a link](http://x.y)", "Bold and code, a link"),
+        ("good job \U0001f44d\U0001f3fd!", "good job!"), ("a\u200bb c\x00d", "ab c d"),
+        ("\uff21\uff11 \ufb01ne", "A one fine"), ("na\u00efve caf\u00e9", "na\u00efve caf\u00e9"),
+        ("<b>bold</b> text", "bold text"), ("one,two , three", "one, two, three"),
+    ],
+)
+def test_marks_are_kept_where_they_are_heard_and_dropped_where_not(text, words):
+    assert normalise(text) == words
+
+
+@pytest.mark.parametrize("text", ["", "  ", "...", "\U0001f600\U0001f600", "\u2014", "'\"", "(*)"])
+def test_what_has_nothing_to_say_is_empty(text):
+    assert normalise(text) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "script"),
+    [("Say \u043f\u0440\u0438\u0432\u0435\u0442 to him", "Cyrillic"), ("\u65e5\u672c\u8a9e", "Cjk"),
+     ("\u0645\u0631\u062d\u0628\u0627", "Arabic"), ("\u05e9\u05dc\u05d5\u05dd", "Hebrew"),
+     ("\u0928\u092e\u0938\u094d\u0924\u0947", "Devanagari"), ("\uc548\ub155", "Hangul")],
+)
+def test_another_script_is_refused_by_its_name(text, script):
+    with pytest.raises(SpeechRefused, match=f"written in {script} letters"):
+        normalise(text)
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.text(max_size=200))
+def test_whatever_the_text_it_becomes_words_and_plain_marks_or_is_refused(text):
+    try:
+        words = normalise(text)
+    except SpeechRefused:
+        return
+    assert re.fullmatch(r"(?:[^\W_]|[\s',;:.!?])*", words), words
+    assert not re.search(r"[,;:.!?]\s*[,;:.!?]", words)
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(alphabet="0123456789.,:/-+$%x kgmsAaVv@#()\u00b0\u20ac", max_size=60))
+def test_no_digit_is_left_whatever_numbers_are_made_of(text):
+    assert not re.search(r"[0-9]", normalise(text))
+
+
+def test_a_very_long_text_takes_time_in_proportion():
+    assert normalise("a1 " * 2000).count("one") == 2000
+    assert normalise("9" * 5000).count("nine") == 5000
