@@ -18,7 +18,8 @@ GREEN = "#2f855a"
 RED = "#c0392b"
 #: Colours of things that follow each other, told apart by their neighbours only.
 TURNS = (BLUE, ORANGE, GREEN)
-VERDICTS = {"success": GREEN, "wrong": RED, "timeout": ORANGE}
+VERDICTS = {"success": GREEN, "wrong": RED, "timeout": ORANGE,
+            "same": GREEN, "within": BLUE, "incomplete": ORANGE, "different": RED}
 
 #: A picture is as wide as a phone's screen; at this size its text is about 9 points there.
 WIDTH_IN = 5.6
