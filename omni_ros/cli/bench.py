@@ -25,9 +25,17 @@ BENCHES = {
         "what the policy graph costs beside its programs, and whether it stays its size (needs ROS 2)",
         "omni_ros.cli.bench_graph",
     ),
+    "speech": (
+        "how soon a voice begins, what it costs, and whether a recogniser understands it",
+        "omni_ros.cli.bench_speech",
+    ),
     "talking": (
         "speech through the real nodes: beside a policy, after a stop, goal after goal (needs ROS 2)",
         "omni_ros.cli.bench_talking",
+    ),
+    "replay": (
+        "what reading a bag and comparing cost beside the policy itself",
+        "omni_ros.cli.bench_replay",
     ),
     "tabletop": (
         "how often a bundle does what the sentence says, through the real graph (needs ROS 2)",
