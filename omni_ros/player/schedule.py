@@ -116,8 +116,15 @@ class Schedule:
         self._plans.clear()
 
     def add(self, plan: Plan, now_ns: int) -> int:
-        """Take the newest plan; returns how many of its rows were due already."""
-        if self._config.switching == "latest":
+        """Take the newest plan; returns how many of its rows were due already.
+
+        An average of two policies is the plan of neither (left around it and right around it makes
+        through it), so chunks of another source are let go of rather than averaged with. The lead-in
+        and the limiter make the way there smooth, as for `latest`.
+        """
+        newest = self.newest
+        other = newest is not None and newest.chunk.source != plan.chunk.source
+        if self._config.switching == "latest" or (self._config.switching == "ensemble" and other):
             self._plans.clear()
         self._plans.append(plan)
         late = (now_ns - plan.first_ns) // plan.chunk.dt_ns + 1

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -153,6 +154,16 @@ def test_ensembling_gives_what_lerobot_gives(coeff):
         schedule.add(Plan(chunk(values, stamp_ns=now), start_ns=now), now)
         played = schedule.sample(np.array([now + DT], dtype=np.int64))[0]
         np.testing.assert_allclose(played, data[f"out_{coeff}"][step], atol=1e-6)
+
+
+def test_in_an_ensemble_chunks_of_another_source_are_not_averaged_with_but_let_go_of():
+    schedule = Schedule(PlayerConfig(switching="ensemble", ensemble_coeff=0.0, max_chunks=8))
+    for stamp, value in ((STAMP, -1.0), (STAMP + DT, -1.0)):
+        schedule.add(Plan(chunk([value] * 20, stamp_ns=stamp), start_ns=stamp), stamp)
+    for count, stamp in ((1, STAMP + 2 * DT), (2, STAMP + 3 * DT)):
+        remote = replace(chunk([1.0] * 20, stamp_ns=stamp), source="openpi:gpu:8000")
+        schedule.add(Plan(remote, start_ns=stamp), stamp)
+        assert at(schedule, stamp + 2 * DT) == [1.0] and len(schedule) == count
 
 
 def test_in_an_ensemble_a_chunk_that_ended_no_longer_counts():

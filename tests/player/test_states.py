@@ -589,6 +589,20 @@ def test_a_preferred_source_takes_over_from_the_one_that_plays_without_a_stop(ri
     assert rig.player.counters.stops == 0
 
 
+def test_in_an_ensemble_a_source_that_takes_over_is_not_averaged_with_the_one_before(make_rig):
+    rig = playing(make_rig(switching="ensemble", ensemble_coeff=0.0).start())
+    rig.player.prefer("other")
+    rig.player.on_heartbeat("other", rig.now_ns)
+    away = rig.robot.home + 0.1 * (rig.robot.upper - rig.robot.lower)
+    assert rig.path(lambda t: away, rows=45, source="other") is None
+    rig.beating = False  # of the one before
+    for _ in range(round(1.2 / rig.period_s)):
+        rig.player.on_heartbeat("other", rig.now_ns)
+        rig.run(rig.period_s)
+    np.testing.assert_allclose(rig.commands[-1].position, away, atol=1e-3)
+    assert rig.player.counters.stops == 0
+
+
 def test_a_preference_alone_changes_nothing(rig):
     playing(rig)
     before = rig.status().source
