@@ -16,22 +16,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import random
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from ..requirements import require
 from .dialect import VLLM_PATH, Dialect
-from .errors import OpenPIError, RequestError, WireError
+from .errors import RequestError, WireError
 from . import door
 from .asking import REQUEST_ID
+from .desk import Busy, Client, Desk, Gone
 from .server_settings import ServerSettings
-from .serving import ServedPolicy, ServedRequest, read_request
+from .serving import ServedPolicy, read_request
 from .sockets import library
 from .wire import Limits, pack, unpack
 
@@ -40,14 +37,6 @@ log = logging.getLogger(__name__)
 _strangers = logging.getLogger(f"{__name__}.strangers")
 _strangers.addHandler(logging.NullHandler())
 _strangers.propagate = False
-
-
-class _Busy(OpenPIError):
-    """Another inference is running, and waiting is not allowed or took too long."""
-
-
-class _Gone(Exception):
-    """The client was told what is wrong, and let go."""
 
 
 @dataclass
@@ -63,14 +52,6 @@ class ServerCounters:
     failed: int = 0
     resets: int = 0
     left: int = 0
-
-
-@dataclass(eq=False)
-class _Client:
-    socket: Any
-    dialect: Dialect
-    sessions: set[str] = field(default_factory=set)
-    previous_ms: float | None = None
 
 
 class PolicyServer:
@@ -93,10 +74,8 @@ class PolicyServer:
             # A bare array has no room for a number.
             for dialect, echoes in ((Dialect.VLLM, []), (Dialect.OPENPI, [REQUEST_ID]))
         }
-        self._clients: set[_Client] = set()
-        self._waiting = 0
-        self._turn: asyncio.Lock | None = None
-        self._pool: ThreadPoolExecutor | None = None
+        self._clients: set[Client] = set()
+        self._desk: Desk | None = None
         self._ended: asyncio.Event | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread: threading.Thread | None = None
@@ -111,6 +90,11 @@ class PolicyServer:
         scheme = "ws" if self._context is None else "wss"
         host, port = self.address or (self.settings.host, self.settings.port)
         return f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+
+    @property
+    def waiting(self) -> int:
+        """Requests that wait for their turn."""
+        return self._desk.waiting if self._desk is not None else 0
 
     def start(self) -> None:
         """Serve in a thread; returns once it listens. :raises OSError: the port cannot be had."""
@@ -152,8 +136,7 @@ class PolicyServer:
     async def run(self) -> None:
         """Serve until `stop` is called or the task is cancelled. :raises OSError: no port."""
         self._loop, self._ended = asyncio.get_running_loop(), asyncio.Event()
-        self._turn = asyncio.Lock()
-        self._pool = ThreadPoolExecutor(1, thread_name_prefix="openpi-infer")
+        self._desk = Desk(self._policy, self.settings)
         settings = self.settings
         try:
             server = await self._library.server.serve(
@@ -168,12 +151,13 @@ class PolicyServer:
                 self._bound.set()
                 await self._ended.wait()
             finally:
+                self._desk.closed = True
                 closing = [client.socket.close(1012, "the server ends") for client in self._clients]
                 await asyncio.gather(*closing, return_exceptions=True)
                 server.close()
                 await server.wait_closed()
         finally:
-            self._pool.shutdown(wait=False, cancel_futures=True)
+            self._desk.close()
             self._loop = None
 
     def _admit(self, connection: Any, request: Any) -> Any:
@@ -190,7 +174,7 @@ class PolicyServer:
             self.settings.dialect == "auto" and path == VLLM_PATH
         ):
             dialect = Dialect.VLLM
-        client = _Client(socket, dialect)
+        client = Client(socket, dialect)
         # Between two upgrades at once only one may have got the last place.
         if len(self._clients) >= self.settings.max_clients:
             self.counters.refused += 1
@@ -205,12 +189,12 @@ class PolicyServer:
                 if message is None:
                     return
                 await self._answer(client, message)
-        except (_Gone, self._library.exceptions.ConnectionClosed):
+        except (Gone, self._library.exceptions.ConnectionClosed):
             self.counters.left += 1
         finally:
             self._clients.discard(client)
 
-    async def _next(self, client: _Client) -> bytes | None:
+    async def _next(self, client: Client) -> bytes | None:
         idle = self.settings.idle_timeout_s or None
         while True:
             try:
@@ -223,7 +207,7 @@ class PolicyServer:
             # vLLM-Omni ignores these, and its client hangs; being told is better.
             await self._complain(client, "an empty or text message; expected a binary msgpack map")
 
-    async def _answer(self, client: _Client, message: bytes) -> None:
+    async def _answer(self, client: Client, message: bytes) -> None:
         started = time.perf_counter()
         try:
             value = unpack(message, self._limits)
@@ -232,10 +216,10 @@ class PolicyServer:
                 return
             request = read_request(value, self._policy)
             number = value.get(REQUEST_ID)
-            reply = await self._infer(client, request, started)
-        except _Gone:
+            reply = await self._desk.infer(client, request, started)
+        except Gone:
             raise
-        except _Busy as error:
+        except Busy as error:
             self.counters.busy += 1
             await self._complain(client, str(error), close=1013)
             return
@@ -257,65 +241,16 @@ class PolicyServer:
         self.counters.served += 1
         client.previous_ms = 1e3 * (time.perf_counter() - started)
 
-    async def _infer(
-        self, client: _Client, request: ServedRequest, started: float
-    ) -> dict[str, Any]:
-        settings = self.settings
-        if self._turn.locked() and (
-            settings.busy == "refuse" or self._waiting >= settings.max_waiting
-        ):
-            raise _Busy(f"the policy is busy and {self._waiting} requests wait; ask again later")
-        self._waiting += 1
-        try:
-            await asyncio.wait_for(self._turn.acquire(), settings.wait_timeout_s)
-        except asyncio.TimeoutError:
-            raise _Busy(
-                f"the policy was busy for {settings.wait_timeout_s:g} s; ask again"
-            ) from None
-        finally:
-            self._waiting -= 1
-        try:
-            if self._ended.is_set():
-                raise _Gone
-            began = time.perf_counter()
-            if request.session not in client.sessions:
-                if len(client.sessions) >= 1024:
-                    client.sessions.clear()
-                client.sessions.add(request.session)
-                await self._work_on(self._policy.reset, request.session)
-            draws = "seed" in self._policy.takes
-            if draws and request.seed is None and request.noise is None:
-                request = replace(request, seed=random.SystemRandom().randrange(2**31 - 1))
-            result = await self._work_on(self._policy.infer, request)
-        finally:
-            self._turn.release()
-        actions = np.asarray(result.actions, np.float32)
-        if not np.isfinite(actions).all():
-            raise FloatingPointError("the actions are not finite")
-        timing = {
-            "infer_ms": 1e3 * (time.perf_counter() - began),
-            "wait_ms": 1e3 * (began - started),
-        }
-        if client.previous_ms is not None:
-            timing["prev_total_ms"] = client.previous_ms
-        return {"actions": actions, "server_timing": timing, **result.extra}
-
-    async def _work_on(self, function: Any, argument: Any) -> Any:
-        """Call the policy in its thread; there is one, so calls never overlap."""
-        return await asyncio.get_running_loop().run_in_executor(self._pool, function, argument)
-
-    async def _reset(self, client: _Client) -> None:
-        client.sessions.clear()
+    async def _reset(self, client: Client) -> None:
         self.counters.resets += 1
-        async with self._turn:
-            await self._work_on(self._policy.reset, "default")
+        await self._desk.reset(client)
         await client.socket.send(pack({"status": "reset successful"}))
 
-    async def _complain(self, client: _Client, text: str, close: int = 1011) -> None:
+    async def _complain(self, client: Client, text: str, close: int = 1011) -> None:
         """Say what is wrong as the client's dialect has it."""
         if client.dialect is Dialect.VLLM:
             await client.socket.send(pack({"type": "error", "message": text}))
             return
         await client.socket.send(text)
         await client.socket.close(close, "what was wrong is in the previous frame")
-        raise _Gone
+        raise Gone

@@ -217,7 +217,7 @@ def test_one_inference_at_a_time_first_come_first_served(served, client, policy)
     links = [client(server) for _ in range(4)]
     for number, link in enumerate(links):
         link.send({**OBSERVATION, "state": np.full(3, number)})
-        until(lambda: server._waiting + policy.running == number + 1)  # noqa: B023
+        until(lambda: server.waiting + policy.running == number + 1)  # noqa: B023
     policy.go.set()
     answers = [unpack(link.link.recv(timeout=20)) for link in links]
     assert [answer["actions"][0, 0] for answer in answers] == [0, 1, 2, 3]
@@ -232,7 +232,7 @@ def test_a_client_beyond_those_that_may_wait_is_told_so(served, client, policy):
     first.send(OBSERVATION)
     until(lambda: policy.running)
     second.send(OBSERVATION)
-    until(lambda: server._waiting == 1)
+    until(lambda: server.waiting == 1)
     assert "busy" in third.ask(OBSERVATION)["message"]
     policy.go.set()
     assert np.array_equal(unpack(second.link.recv(timeout=20)), ACTIONS)
@@ -311,7 +311,7 @@ def test_a_server_that_ends_waits_for_the_policy_and_drops_the_rest(served, clie
     policy.go.clear()
     for link in (client(server), client(server)):
         link.send(OBSERVATION)
-    until(lambda: policy.running and server._waiting == 1)
+    until(lambda: policy.running and server.waiting == 1)
     stopping = threading.Thread(target=server.stop)
     stopping.start()
     until(lambda: server._ended.is_set())
