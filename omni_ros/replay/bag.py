@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import yaml
 
 from omni_ros.replay.bag_file import BagError, BagFile, Stored
+from omni_ros.replay.configuration import SafeLoader
 from omni_ros.requirements import require
 
 #: Files of a bag, by storage; a bag compressed by file has one of the endings below behind it.
@@ -170,7 +171,7 @@ class Bag:
                                              "the files are read by their names"))
             return None
         try:
-            content = yaml.safe_load(file.read_text(encoding="utf-8"))
+            content = yaml.load(file.read_text(encoding="utf-8"), Loader=SafeLoader)
             facts = content["rosbag2_bagfile_information"]
             names = [Path(str(name)).name for name in facts["relative_file_paths"]]
             if only is not None and only not in names:

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from omni_ros.replay import locate
-from omni_ros.replay.configuration import changed
+from omni_ros.replay.configuration import SafeLoader, changed
 
 #: Of a manifest: what says nothing about actions.
 _IDLE = ("manifest_sha256", "provenance", "memory", "golden", "tolerance", "name", "format")
@@ -108,7 +108,7 @@ def _files(manifest: Mapping[str, Any]) -> dict[str, str]:
 
 def _mapping(text: str) -> Mapping[str, Any]:
     try:
-        found = yaml.safe_load(text)
+        found = yaml.load(text, Loader=SafeLoader)
     except yaml.YAMLError:
         return {}
     return found if isinstance(found, Mapping) else {}

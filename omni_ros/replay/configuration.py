@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import platform
@@ -23,6 +24,11 @@ def versions() -> dict[str, str]:
 
     "machine" is equal on machines whose kernels should agree bit for bit; "" stands for absent.
     """
+    return dict(_versions())
+
+
+@functools.lru_cache(maxsize=1)
+def _versions() -> dict[str, str]:
     import omni_ros
     from omni_ros.bundles.golden import this_machine
     from omni_ros.programs.native import ABI
@@ -65,13 +71,18 @@ def configuration_hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
+#: The same as yaml.SafeLoader, in C where PyYAML was built with it.
+SafeLoader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+@functools.lru_cache(maxsize=8)
 def read_configuration(text: str) -> tuple[str, dict[str, dict[str, Any]]]:
     """Return the robot YAML and the parameters by node of :func:`configuration_yaml`.
 
     :raises ValueError: the text is something else.
     """
     try:
-        document = yaml.safe_load(text)
+        document = yaml.load(text, Loader=SafeLoader)
     except yaml.YAMLError as error:
         raise ValueError(f"the recorded configuration is no YAML: {' '.join(str(error).split())}"
                          ) from None

@@ -119,6 +119,15 @@ def replay(bag: str | os.PathLike[str], bundle: str | os.PathLike[str], *,
                 other.close()
 
 
+def replay_with(bag: str | os.PathLike[str], runner: Runner, *, options: Options = Options()
+                ) -> Replay:
+    """Like :func:`replay`, with a bundle that is open already; it is left open."""
+    with Bag(Path(bag)) as opened:
+        contents = read_contents(opened, options.namespace)
+        _, robot_text = robot_of(contents, options.robot)
+        return _Replaying(contents, runner, None, options, robot_text).run(None)
+
+
 def robot_of(contents: Contents, given: str = "") -> tuple[Robot, str]:
     """Return the robot that was recorded, or the one that is given, and its text.
 

@@ -97,6 +97,12 @@ class Types:
         return store
 
     def _from_bag(self, msgtype: str, definition: Any) -> Any:
+        key = msgtype, definition.format, definition.data, self._distro
+        if key not in _defined:  # a session of tests reads many bags of the same types
+            _defined[key] = self._read(msgtype, definition)
+        return _defined[key]
+
+    def _read(self, msgtype: str, definition: Any) -> Any:
         from rosbags.interfaces import MessageDefinitionFormat
         from rosbags.typesys import Stores, get_types_from_idl, get_types_from_msg, get_typestore
 
@@ -142,6 +148,8 @@ def _references(entry: Any) -> list[str]:
     return found
 
 
+#: Types by definition, and those of a ROS by its name; both are read once a process.
+_defined: dict[Any, Any] = {}
 _stores: dict[str, Any] = {}
 
 
