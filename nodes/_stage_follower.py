@@ -45,6 +45,10 @@ class FollowerNode(StageNode):
     def begin(self) -> None:
         self._heard_ns = time.monotonic_ns()
 
+    def between(self) -> float:
+        """Do what there is to do without a hand-off; return how long to wait for one, seconds."""
+        return IDLE_S
+
     def treat(self, message: StageHandoff) -> None:
         """Work on a hand-off that was received.
 
@@ -70,8 +74,10 @@ class FollowerNode(StageNode):
         if replaced:
             self.tally.dropped("replaced", number=replaced)
         if message is None:
-            self._say_waiting()
-            self.waiter.wait((*self.sentences, *self.inbox.subscriptions), IDLE_S)
+            wait_s = self.between()
+            if wait_s > 0.0:
+                self._say_waiting()
+                self.waiter.wait((*self.sentences, *self.inbox.subscriptions), wait_s)
             return None
         self._heard_ns = time.monotonic_ns()
         self.tally.started()

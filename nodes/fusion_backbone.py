@@ -14,7 +14,7 @@ from omni_ros.nodes._stage_follower import FollowerNode, hand_off_s, timing
 from omni_ros.nodes._stage_record import flat
 from omni_ros.nodes._support import to_ns
 from omni_ros.policy.observation import check_state
-from omni_ros.policy.smolvla_stages import FusionBackbone
+from omni_ros.policy.fusion_stage import FusionBackbone
 from omni_ros.programs import TensorSpec
 from omni_ros.replay.fingerprints import PREFIX, STATE, VALID
 from omni_ros.stages.tally import State
@@ -29,8 +29,8 @@ class FusionBackboneNode(FollowerNode):
     def load(self) -> None:
         self._backbone = FusionBackbone(self.opened.bundle)
         self.keep(self._backbone.program.close)
-        self._backbone.set_prompt("")
         self._backbone.set_state(np.zeros(self.opened.bundle.manifest.dimensions.state, np.float32))
+        self._backbone.set_prompt("")
         self._backbone.set_cameras(len(self.fit.cameras))
         self._backbone.run()  # the first takes longer than any other
         self.warm_up_s = self._backbone.run()
@@ -89,13 +89,13 @@ class FusionBackboneNode(FollowerNode):
                             self.state_names)
         backbone.bind_images([arrays[name] for name in names])
         backbone.bind_outputs(outputs)
+        backbone.set_state(state)
         tokens = backbone.set_prompt(message.instruction)
         if tokens.truncated and message.instruction != self._truncated:
             self._truncated = message.instruction
             self.get_logger().warning(
                 f"the instruction takes {tokens.full_count} tokens, the policy takes "
                 f"{tokens.count}: its end is cut off; say it in fewer words")
-        backbone.set_state(state)
         backbone.set_cameras(present)
 
     @property

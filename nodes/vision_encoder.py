@@ -32,7 +32,7 @@ from omni_ros.nodes._support import (
 from omni_ros.policy.intake import NOTHING_NEW, Assembled, ObservationIntake, Waiting
 from omni_ros.policy.pace import Pace
 from omni_ros.policy.pictures import look_at
-from omni_ros.policy.smolvla_stages import VisionEncoder
+from omni_ros.policy.vision_stage import VisionEncoder
 from omni_ros.programs import TensorSpec
 from omni_ros.replay.fingerprints import IMAGE_TOKENS, PICTURE, PIXELS
 from omni_ros.requirements import require
@@ -101,6 +101,7 @@ class VisionEncoderNode(StageNode):
                 pass
         self._source = self.get_parameter("source").value
         self._seq, self._pipeline, self._last_ns = 0, time.time_ns(), 0
+        self._stamp_ns = 0
         self._current = self.instruction
         self._connected = False
         self._ask_until = time.monotonic() + HEARSAY_S
@@ -184,7 +185,11 @@ class VisionEncoderNode(StageNode):
             self._fresh.reset()
         for chunk in self._chunks.take():
             if chunk.source == self._source:
-                self._pace.arrived(to_ns(chunk.header.stamp), now_ns)
+                # Decided from fresh joints, a chunk has their stamp, and not the pictures'.
+                fresh = (self.policy.head_rate_hz is not None
+                         and chunk.observation_seq == self._seq)
+                self._pace.arrived(
+                    self._stamp_ns if fresh else to_ns(chunk.header.stamp), now_ns)
         if any([True for _ in self._draws.take()]):
             self._pace.reset()  # an observation that somebody asks for is due at once
         if self._pace.lost(now_ns):
@@ -230,6 +235,7 @@ class VisionEncoderNode(StageNode):
                 mono_ns: int, began_ns: int) -> None:
         self._seq += 1
         self.tally.started()
+        self._stamp_ns = picked.stamp_ns
         self._pace.started(picked.stamp_ns, now_ns)
         self._ages = max(picked.ages_s.values()), max(picked.receipt_ages_s.values())
         message, record = self._outbox.message(), self._recorder.open()

@@ -28,7 +28,7 @@ from omni_ros.msg import ActionChunk, PolicyStatus, StageHandoff, StageTiming, T
 from omni_ros.policy.intake import Assembled, ObservationIntake
 from omni_ros.policy.pace import Pace
 from omni_ros.policy.pictures import look_at
-from omni_ros.policy.smolvla_stages import VisionEncoder
+from omni_ros.policy.vision_stage import VisionEncoder
 from omni_ros.programs import TensorSpec
 from omni_ros.robot import load_robot
 from omni_ros.robot.files import robot_file

@@ -26,7 +26,7 @@ from ..policy.noise import noise as draw_noise
 from ..policy.observation import Observation
 from ..policy.smolvla import SmolVLAPolicy
 from .rows import FLOAT32
-from .smolvla import INT8_ACTIONS
+from .policy import INT8_ACTIONS
 
 #: Chunks of each observation where the remote draws its own noise.
 DRAWS = 8

@@ -4,31 +4,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 import numpy as np
 
 from ..bundles import Bundle, BundleError
 from ..bundles.contents import read_statistics
 from ..bundles.layout import Manifest
 from ..programs import Program, zeros
+from .conventions import Conventions
 from .normalise import Normaliser
 from .prefix import END_MARKS, START_MARKS, PrefixLayout
+from .rope import RopeTable
 
-FAMILY = "smolvla"
+#: Policies of three stages, and how each rounds rotary angles (see `rope`).
+FAMILIES = {"smolvla": "timescale", "pi0": "frequency", "pi05": "frequency"}
 
 
 def check_family(bundle: Bundle) -> Manifest:
-    """Return the manifest. :raises BundleError: the bundle is of another family."""
-    if bundle.manifest.family != FAMILY:
+    """Return the manifest. :raises BundleError: the bundle is of no policy of three stages."""
+    if bundle.manifest.family not in FAMILIES:
         raise BundleError(
-            f"{bundle.root}: family is {bundle.manifest.family!r}; expected {FAMILY!r}"
+            f"{bundle.root}: family is {bundle.manifest.family!r}; expected one of "
+            f"{', '.join(FAMILIES)}"
         )
     return bundle.manifest
+
+
+def rope_table(manifest: Manifest, positions: int) -> RopeTable:
+    """Return the rotary tables of a family, for positions from 0 on."""
+    return RopeTable(positions, manifest.dimensions.head_dim, base=manifest.prefix.rope_base,
+                     kind=FAMILIES[manifest.family])
+
+
+def conventions_of(manifest: Manifest) -> Conventions:
+    """Return what training did outside normalisation."""
+    return Conventions(manifest.conventions.aloha, manifest.conventions.relative)
 
 
 def prefix_layout(bundle: Bundle) -> PrefixLayout:
     """Return the layout of the prefix, whose sizes have to add up to the program's.
 
-    :raises BundleError: they do not, or the marks are others than SmolVLA's.
+    :raises BundleError: they do not, or the marks are not known.
     """
     manifest = bundle.manifest
     sizes, prefix = manifest.dimensions, manifest.prefix
@@ -39,13 +56,14 @@ def prefix_layout(bundle: Bundle) -> PrefixLayout:
             f"expected 0 and 0, or {START_MARKS} and {END_MARKS}"
         )
     layout = PrefixLayout(
-        prefix.slots, sizes.image_tokens, sizes.language_tokens, special_tokens=marks != (0, 0)
+        prefix.slots, sizes.image_tokens, sizes.language_tokens, special_tokens=marks != (0, 0),
+        state=prefix.state == "prefix",
     )
     if layout.length != sizes.prefix:
         raise BundleError(
             f"{bundle.root}: dimensions.prefix is {sizes.prefix}; {prefix.slots} slots of "
-            f"{layout.slot_length} tokens, {layout.language} of the prompt and the state make "
-            f"{layout.length}"
+            f"{layout.slot_length} tokens, {layout.language} of the prompt"
+            f"{' and the state' * layout.state} make {layout.length}"
         )
     return layout
 
@@ -72,3 +90,13 @@ def bind_zeros(program: Program, name: str) -> np.ndarray:
             return array
     known = ", ".join(spec.name for spec in program.inputs)
     raise BundleError(f"{program.path}: has no input {name}; it has {known}")
+
+
+def check_names(given: Mapping[str, np.ndarray], wanted: Iterable[str], who: str) -> None:
+    """:raises ValueError: an array of keys or values is missing."""
+    missing = [name for name in wanted if name not in given]
+    if missing:
+        raise ValueError(
+            f"keys and values given: {', '.join(given) or 'none'}; {who} {', '.join(wanted)}: "
+            f"{', '.join(missing)} missing"
+        )

@@ -1,6 +1,6 @@
 # Copyright 2026 The omni_ros authors
 # SPDX-License-Identifier: Apache-2.0
-"""SmolVLA's first stage: pictures to image tokens."""
+"""A policy's first stage: pictures to image tokens."""
 
 from __future__ import annotations
 

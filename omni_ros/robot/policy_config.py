@@ -33,6 +33,8 @@ class PolicyConfig:
     life_s: float | None = None
     blind_std: float = 2.0
     noise_seed: int = 0
+    head_rate_hz: float | None = None
+    prefix_life_s: float = 0.5
 
     @property
     def dt_ns(self) -> int:
@@ -46,7 +48,7 @@ class PolicyConfig:
     def __post_init__(self) -> None:
         for name, (kind, low, high, advice) in _RANGES.items():
             value = getattr(self, name)
-            if value is None and name == "life_s":
+            if value is None and name in ("life_s", "head_rate_hz"):
                 continue
             good = is_finite(value) and (kind is float or isinstance(value, int))
             if not good or not low <= value <= high:
@@ -67,6 +69,8 @@ _RANGES: dict[str, tuple[type, float, float, str]] = {
     "life_s": (float, 0.001, 3600.0, "write how long a chunk may be played, in seconds"),
     "blind_std": (float, 0.0, 128.0, "write the least spread of grey of a picture, 0 for any"),
     "noise_seed": (int, 0, 2**64 - 1, "write the seed of the noise"),
+    "head_rate_hz": (float, 0.1, 1000.0, "write how often a π0's head runs on fresh joints"),
+    "prefix_life_s": (float, 0.001, 60.0, "write the oldest pictures that it may run on, seconds"),
 }
 
 

@@ -87,6 +87,14 @@ class Tally:
             if latency_s is not None:
                 self._latencies.append(latency_s)
 
+    def did_again(self, mono_ns: int, timings: dict[str, float]) -> None:
+        """Count a result for which no observation went through: see `held`."""
+        with self._lock:
+            self._moments.append(mono_ns)
+            for name, seconds in timings.items():
+                if name in self._timings:
+                    self._timings[name].append(seconds)
+
     def dropped(self, reason: str, seq: int = 0, stamp_ns: int = 0, number: int = 1) -> None:
         """Count one that did not."""
         with self._lock:

@@ -18,7 +18,7 @@ pytest.importorskip("executorch.exir")
 from omni_ros.models.export.bundle import export_checkpoint  # noqa: E402
 from omni_ros.models.smolvla.random_checkpoint import TINY, write_checkpoint  # noqa: E402
 from omni_ros.parity.reference import read_reference  # noqa: E402
-from omni_ros.parity.smolvla import parity_rows  # noqa: E402
+from omni_ros.parity.policy import parity_rows  # noqa: E402
 from omni_ros.policy.observation import Observation  # noqa: E402
 from omni_ros.policy.smolvla import SmolVLAPolicy  # noqa: E402
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from omni_ros.parity.reference import read_reference
-from omni_ros.parity.smolvla import parity_rows
+from omni_ros.parity.policy import parity_rows
 
 ORACLES = Path(__file__).resolve().parents[1] / "data" / "oracles"
 SETS = sorted(path.name for path in ORACLES.glob("smolvla_*"))

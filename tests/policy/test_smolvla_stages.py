@@ -15,7 +15,9 @@ import pytest
 from omni_ros.policy.flow import Stopped
 from omni_ros.policy.observation import Observation
 from omni_ros.policy.smolvla import SmolVLAPolicy
-from omni_ros.policy.smolvla_stages import ActionHead, FusionBackbone, VisionEncoder
+from omni_ros.policy.vision_stage import VisionEncoder
+from omni_ros.policy.fusion_stage import FusionBackbone
+from omni_ros.policy.head_stage import ActionHead
 from omni_ros.tensors import RingCache, TensorRing, TensorWriter, open_tensors
 
 TASK = "stack the red cups"

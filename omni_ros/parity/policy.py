@@ -1,6 +1,6 @@
 # Copyright 2026 The omni_ros authors
 # SPDX-License-Identifier: Apache-2.0
-"""SmolVLA's rows: from pixels to actions, and whether every input counts."""
+"""A policy's rows: from pixels to actions, and whether every input counts."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..policy.bundle_parts import normaliser as normaliser_of
+from ..policy.flow import step_times
+from ..policy.flow_policy import FlowPolicy, Inference
 from ..policy.observation import Observation
+from ..policy.prefix import action_positions, prefix_positions
 from ..policy.rtc import SCHEDULES, RtcConfig, RtcGuide
-from ..policy.smolvla import Inference, SmolVLAPolicy
 from .reference import Reference, cross_projections
 from .rows import FLOAT32, SAME, Row, compare, effect
 
@@ -56,7 +58,7 @@ class Trace:
         return v
 
 
-def parity_rows(policy: SmolVLAPolicy, reference: Reference) -> list[Row]:
+def parity_rows(policy: FlowPolicy, reference: Reference) -> list[Row]:
     """Compare a policy with a set of its own checkpoint.
 
     :raises ValueError: the set is of another checkpoint: its sizes are others.
@@ -69,6 +71,7 @@ def parity_rows(policy: SmolVLAPolicy, reference: Reference) -> list[Row]:
     result = policy.infer(observation, reference.task, noise=reference.noise, guide=trace)
     rows = [
         *host_rows(policy, reference, observation),
+        *fact_rows(policy, reference),
         *prefix_rows(policy, reference, gate),
     ]
     for step, ours in enumerate(trace.velocities):
@@ -88,7 +91,7 @@ def parity_rows(policy: SmolVLAPolicy, reference: Reference) -> list[Row]:
     return rows
 
 
-def observation_of(policy: SmolVLAPolicy, reference: Reference) -> Observation:
+def observation_of(policy: FlowPolicy, reference: Reference) -> Observation:
     """Return what the set shows; its missing cameras are masked."""
     images = {
         camera.name: reference.inputs.get(f"image/{camera.key}")
@@ -97,7 +100,7 @@ def observation_of(policy: SmolVLAPolicy, reference: Reference) -> Observation:
     return Observation(images, reference.inputs["state"])
 
 
-def check_sizes(policy: SmolVLAPolicy, reference: Reference) -> None:
+def check_sizes(policy: FlowPolicy, reference: Reference) -> None:
     """:raises ValueError: the set does not have the bundle's sizes, or has cameras it lacks."""
     sizes = policy.manifest.dimensions
     keys = [camera.key for camera in policy.manifest.cameras]
@@ -120,7 +123,7 @@ def check_sizes(policy: SmolVLAPolicy, reference: Reference) -> None:
 
 
 def host_rows(
-    policy: SmolVLAPolicy, reference: Reference, observation: Observation
+    policy: FlowPolicy, reference: Reference, observation: Observation
 ) -> list[Row]:
     """Compare what the host computes: pixels, tokens, state."""
     made, rows = reference.preprocessed, []
@@ -140,11 +143,32 @@ def host_rows(
     width = policy.manifest.dimensions.state
     state = policy.backbone.state[0]
     rows.append(compare("state, normalised", state[:width], made["state_normalised"][0], SAME))
-    rows.append(compare("state, padded", state, made["state_padded"][0], SAME))
+    if "state_padded" in made:  # nothing takes it in π0.5
+        rows.append(compare("state, padded", state, made["state_padded"][0], SAME))
     return rows
 
 
-def prefix_rows(policy: SmolVLAPolicy, reference: Reference, gate: Gate) -> list[Row]:
+def fact_rows(policy: FlowPolicy, reference: Reference) -> list[Row]:
+    """Compare lengths, positions and times. Call it after a run."""
+    prefix, steps = reference.prefix, reference.steps
+    valid = policy.backbone.valid
+    flow = policy.manifest.flow
+    rows = [compare("times of the steps", step_times(flow.steps), steps["t"], 0.0,
+                    note=f"dt {flow.dt:g}")]
+    theirs = prefix["prefix_pad_masks"][0]
+    if len(theirs) == len(valid):  # a prompt padded to the longest of one is shorter
+        positions = prefix_positions(valid)
+        rows.append(compare("prefix, which tokens count", valid > 0, theirs, 0.0,
+                            note=f"{int(theirs.sum())} of {len(theirs)}"))
+        rows.append(compare("prefix, positions", positions, prefix["prefix_position_ids"][0], 0.0))
+    if "suffix_position_ids" in steps:
+        recorded = steps["suffix_position_ids"][0]
+        own = action_positions(valid, len(policy.head.program.input("cos")))
+        rows.append(compare("suffix, positions", own, recorded, 0.0, note=f"{len(own)} tokens"))
+    return rows
+
+
+def prefix_rows(policy: FlowPolicy, reference: Reference, gate: Gate) -> list[Row]:
     """Compare image tokens, keys and values. Call it after a run."""
     sizes, rows = policy.manifest.dimensions, []
     shown = reference.preprocessed
@@ -165,9 +189,13 @@ def prefix_rows(policy: SmolVLAPolicy, reference: Reference, gate: Gate) -> list
     rows.append(compare("prefix, tokens that count", ours_count.sum(), theirs_count.sum(), 0.0))
     if ours_count.sum() != theirs_count.sum():
         return rows  # rows of keys and values have no partner
-    cross = cross_projections(reference.folder, sizes.layers)
+    smolvla = policy.manifest.family == "smolvla"
+    cross = cross_projections(reference.folder, sizes.layers) if smolvla else {}
     for kind, short in (("keys", "k"), ("values", "v")):
-        recorded = reference.prefix[f"prefix_{short}"][:, 0][:, theirs_count]
+        recorded = reference.prefix[f"prefix_{short}"][:, 0]
+        if not smolvla:  # [layer, key heads, prefix, head width]
+            recorded = recorded.swapaxes(1, 2)
+        recorded = recorded[:, theirs_count]
         for name, layers in (
             ("self-attention", [i for i in range(sizes.layers) if i not in cross]),
             ("cross-attention, projected", list(cross)),
@@ -202,7 +230,7 @@ def projected(
 
 
 def rtc_rows(
-    policy: SmolVLAPolicy, reference: Reference, observation: Observation, gate: Gate
+    policy: FlowPolicy, reference: Reference, observation: Observation, gate: Gate
 ) -> list[Row]:
     """Compare a guided chunk a schedule."""
     made, rows = reference.rtc, []
@@ -230,7 +258,7 @@ def rtc_rows(
 
 
 def effect_rows(
-    policy: SmolVLAPolicy, reference: Reference, observation: Observation, base: Inference,
+    policy: FlowPolicy, reference: Reference, observation: Observation, base: Inference,
     gate: Gate,
 ) -> list[Row]:
     """Change each input as it was changed for arch.json, and compare how far actions move."""
@@ -262,6 +290,6 @@ def effect_rows(
     return rows
 
 
-def key_of(policy: SmolVLAPolicy, name: str) -> str:
+def key_of(policy: FlowPolicy, name: str) -> str:
     """Return the checkpoint's key of a camera."""
     return next(camera.key for camera in policy.manifest.cameras if camera.name == name)
