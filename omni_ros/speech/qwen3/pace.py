@@ -45,11 +45,14 @@ class Pace:
         if self.keeps_up():
             return ""
         parts = ", ".join(f"{name} {1e3 * cost:.0f}" for name, cost in self.per_frame.items())
+        gaps = (
+            "speech may have gaps when anything else runs" if self.factor <= 1.0 else
+            f"speech will have gaps, some {self.gap_share():.0%} of the time"
+        )  # fmt: skip
         return (
             f"this machine takes {1e3 * self.cost:.0f} ms for a frame of {1e3 * self.frame_s:.0f} "
-            f"ms ({parts}): speech will have gaps, some {self.gap_share():.0%} of the time. Give it "
-            "more or freer cores, export with a smaller recipe (int8, int4), or let it buffer "
-            "first (buffer_first)"
+            f"ms ({parts}): {gaps}. Give it more or freer cores, export with a smaller recipe (int8, "
+            "int4), or let it buffer first (buffer_first)"
         )
 
     def gap_share(self) -> float:
