@@ -33,6 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("bundle", nargs="?", default="voice_joe", metavar="BUNDLE",
         help="a voice, by its path or its name (default voice_joe)")  # fmt: skip
+    add("--voice", metavar="BUNDLE", help="the same, as the speech node's parameter is called")
     add("--rounds", type=int, default=10, metavar="N", help="rounds (default 10)")
     add("--threads", type=int, default=2, metavar="N", help="threads of each side (default 2)")
     add("--piper", metavar="PYTHON",
@@ -56,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
     for option in ("rounds", "threads"):
         if not 1 <= getattr(arguments, option) <= 10_000:
             raise UsageError(f"--{option} {getattr(arguments, option)}: expected 1 to 10000")
-    bundle = bundle_folder(arguments.bundle)
+    bundle = bundle_folder(arguments.voice or arguments.bundle)
     if read_manifest(bundle).family == "qwen3_tts":
         document = bench_speech_qwen.measure(
             arguments, bundle, arguments.rounds, arguments.threads)  # fmt: skip
