@@ -93,7 +93,7 @@ def measure(arguments: argparse.Namespace, document: dict, folder: Path, server:
                 say("starting the voice ...")
                 graph.wait_until_it_speaks(START_S)
                 graph.spin(SETTLE_S)
-                pid = find_descendant(process.pid, "/tts")
+                pid = find_descendant(process.pid, "tts")
                 if "stops" in arguments.parts:
                     document["stops"] = stops(graph, server, arguments.stops)
                 if "goals" in arguments.parts:
@@ -104,7 +104,7 @@ def beside(graph: Any, launch_pid: int, arguments: argparse.Namespace) -> dict[s
     """Watch the player's lateness, silent and talking in turns."""
     graph.spin(SETTLE_S)
     graph.talk_for(TEXTS[:1], 0.1)  # once, so that both sides are warm
-    pids = [find_descendant(launch_pid, "/tts")]
+    pids = [find_descendant(launch_pid, "tts")]
     pids += descendants(pids[0]) if pids[0] else []
     rows = []
     for number in range(2 * arguments.rounds):
