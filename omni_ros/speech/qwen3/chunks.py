@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 
@@ -12,6 +13,24 @@ from omni_ros.speech.schedule import Schedule
 from .compat import ChunkRules, CompatSchedule
 from .options import QwenOptions
 from .pace import Pace
+
+#: How much longer than expected the second chunk may take before playback runs dry.
+_MARGIN, _RESERVE_S = 1.25, 0.010
+#: Of what a chunk sounds, the most that it may take for playback to last.
+_COMFORT = 0.97
+
+
+def first_chunk(schedule: Schedule) -> int:
+    """Return the smallest first chunk that sounds as long as the next one takes.
+
+    One frame where frames are made quickly; more where they barely keep up.
+    """
+    frame_s = schedule.frame_s
+    costs = [schedule.cost(size) for size in schedule.sizes
+             if schedule.cost(size) <= _COMFORT * size * frame_s]  # fmt: skip
+    if not costs:
+        return schedule.next(0.0)
+    return max(1, math.ceil((min(costs) * _MARGIN + _RESERVE_S) / frame_s))
 
 
 class ChunkSizes:
@@ -25,7 +44,7 @@ class ChunkSizes:
         self._rules: ChunkRules | None = None
         self._compat: CompatSchedule | None = None
         self.most = max(schedule.sizes)
-        self._target = 0
+        self._target, self._begins = 0, True
         if options.vocoder == "windows":
             self._rules = ChunkRules(
                 options.chunk_frames, options.left_context_frames, options.first_chunk_frames,
@@ -49,7 +68,10 @@ class ChunkSizes:
             elapsed = 1e3 * (time.monotonic() - self._started)
             return self._compat.step(self._frames, elapsed) is not None
         if not self._target:
-            self._target = self._schedule.next(self._slack())
+            slack = self._slack()
+            begins = self._begins and slack <= 0
+            self._target = first_chunk(self._schedule) if begins else self._schedule.next(slack)
+            self._begins = False
         target = self._target
         if self._buffer_first:
             target = max(target, self._pace.frames_to_buffer(expected))

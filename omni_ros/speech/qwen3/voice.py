@@ -33,6 +33,8 @@ _log = logging.getLogger(__name__)
 _SPAN_RESERVE, _SPAN_FRAMES_PER_TOKEN = 24, 6
 #: How many characters of English a frame says, about.
 _CHARACTERS_PER_FRAME = 1.2
+#: Stages that every frame goes through.
+_OF_EACH_FRAME = ("talker", "predictor", "vocoder")
 #: Frames that each stage is measured over when the voice is opened.
 _WARM_UP_FRAMES = 4
 
@@ -232,7 +234,7 @@ class _Saying:
         spent = time.perf_counter() - before
         self._voice.pace.add("vocoder", spent, len(frames))
         seconds = {**seconds, "vocoder": spent}
-        self._sizes.took(len(frames), sum(seconds.values()) - seconds.get("text", 0.0))
+        self._sizes.took(len(frames), sum(seconds.get(stage, 0.0) for stage in _OF_EACH_FRAME))
         yield self.chunk(np.concatenate(made), seconds, last=last)
 
     def chunk(self, samples: np.ndarray, seconds: dict[str, float], *, last: bool) -> SpeechChunk:
