@@ -9,6 +9,7 @@ needs no PyTorch, so that it can be done on the robot; exporting first (`--recip
 from __future__ import annotations
 
 import argparse
+import importlib
 import json
 import subprocess
 import sys
@@ -18,12 +19,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from omni_ros.cli import UsageError, parity_openpi
+from omni_ros.cli import UsageError, parity_openpi, parity_voice
 from omni_ros.cli.children import child_environment
 from omni_ros.cli.report import format_table, terminal_width, write
 from omni_ros.telemetry.provenance import one_line, provenance
 
 FAMILIES = ("smolvla", "pi0", "pi05")
+#: Modules that compare voices; a set says which it is of.
+VOICES = ("omni_ros.parity.piper", "omni_ros.parity.qwen3_tts")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -39,26 +42,30 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--threads", type=int, default=1, metavar="N", help="threads to run with (default 1)")
     add("--json", type=Path, metavar="FILE", help="write all rows to FILE as JSON")
     parity_openpi.add_arguments(parser)
+    parity_voice.add_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Compare and print a row a tensor. Exit status 1 if one does not pass."""
     if arguments.openpi is not None:
         return parity_openpi.run(arguments)
+    if arguments.against is not None:
+        return parity_voice.run(arguments)
     if arguments.oracle is None:
-        raise UsageError("neither --oracle nor --openpi given; expected what to compare with")
+        raise UsageError(
+            "neither --oracle nor --openpi nor --against given; expected what to compare with")
     if (arguments.bundle is None) == (arguments.recipe is None):
         given = "neither" if arguments.bundle is None else "both"
         raise UsageError(f"{given} of BUNDLE and --recipe given; expected exactly one of them")
     if not 1 <= arguments.threads <= 1024:
         raise UsageError(f"--threads {arguments.threads}: expected 1 to 1024")
-    from omni_ros.parity import piper
     from omni_ros.parity.reference import read_reference
 
-    if piper.is_reference(arguments.oracle):
+    voice = voice_of(arguments.oracle)
+    if voice is not None:
         if arguments.bundle is None:
-            raise UsageError("--recipe given, and this set has no checkpoint; expected BUNDLE")
-        return finish(arguments, measure_piper(arguments))
+            raise UsageError("--recipe given, and the set is a voice's; expected BUNDLE")
+        return finish(arguments, measure_voice(arguments, voice))
     reference = read_reference(arguments.oracle)
     with tempfile.TemporaryDirectory(prefix="omni_parity_") as folder:
         bundle = arguments.bundle
@@ -130,16 +137,24 @@ def measure(bundle: Path, reference: Any, threads: int) -> dict[str, Any]:
     }
 
 
-def measure_piper(arguments: argparse.Namespace) -> dict[str, Any]:
+def voice_of(oracle: Path) -> Any:
+    """Return the module that compares a voice with this set; None if it is a policy's."""
+    for name in VOICES:
+        module = importlib.import_module(name)
+        if module.is_reference(oracle):
+            return module
+    return None
+
+
+def measure_voice(arguments: argparse.Namespace, voice: Any) -> dict[str, Any]:
     """Return the document of a voice."""
     from omni_ros.bundles.named import bundle_folder
-    from omni_ros.parity import piper
 
-    found = piper.measure(
+    found = voice.measure(
         bundle_folder(str(arguments.bundle)), arguments.oracle, arguments.threads)  # fmt: skip
     rows = found.pop("rows")
     return {
-        "parity": str(arguments.oracle), "family": piper.FAMILY, **found,
+        "parity": str(arguments.oracle), "family": voice.FAMILY, **found,
         "threads": arguments.threads, "rows": [row.data() for row in rows],
         "passed": all(row.passed for row in rows), "provenance": provenance(),
     }

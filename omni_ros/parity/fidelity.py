@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +78,7 @@ def measure(
     quantised = open_parts(bundle, QwenOptions(), threads, None)
     rows = []
     try:
-        plain = [codes for codes in say(with_unquantised, with_unquantised, frames, texts)]
+        plain = list(say(with_unquantised, with_unquantised, frames, texts))
         sounds = [sound(with_unquantised, codes) for codes in plain]
         talker = recipes[f"talker_step_{ours.speech.talker.contexts[0]}"]
         variants = [
@@ -140,12 +141,8 @@ def say(
     for text in texts:
         feed = TextFeed(text, talker.encode, span_tokens=10**6)
         feed.begin_span()
-        made = []
         said = maker.say(feed, Span(0), language=language, speaker=speaker, greedy=True)
-        for frame in said:
-            made.append(frame.codes)
-            if len(made) == frames:
-                break
+        made = [frame.codes for frame in islice(said, frames)]
         said.close()
         yield np.stack(made) if made else np.empty((0, talker.groups), np.int64)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
-from itertools import chain, repeat
+from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import Any
 
@@ -91,17 +91,16 @@ def spoken(
     parts: Parts, ids: np.ndarray, whole: bool, frames: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return prompt, codes and hidden states of greedy speech."""
-    rules = dataclasses.replace(
-        parts.rules, max_frames=frames,
-        talker=dataclasses.replace(parts.rules.talker, repetition_penalty=1.0),
-    )
+    draw = dataclasses.replace(parts.rules.talker, repetition_penalty=1.0)
+    rules = dataclasses.replace(parts.rules, talker=draw)
     talker = Recorder(parts.talker)
     maker = FrameMaker(talker, parts.predictor, parts.prompts, parts.codec, rules)
     feed = TextFeed("x" * len(ids), lambda _: [(int(id), at + 1) for at, id in enumerate(ids)],
                     span_tokens=len(ids) + 1)  # fmt: skip
     feed.begin_span()
-    said = [frame.codes for frame in maker.say(
-        feed, Span(0), language=LANGUAGE, speaker="", greedy=True, whole=whole)]  # fmt: skip
+    say = maker.say(feed, Span(0), language=LANGUAGE, speaker="", greedy=True, whole=whole)
+    said = [frame.codes for frame in islice(say, frames)]
+    say.close()
     return talker.fed[0], np.stack(said), np.stack(talker.hidden[:len(said)])
 
 
