@@ -52,6 +52,7 @@ COMMANDS: Mapping[str, Command] = {
     "replay": Command("would the robot decide the same again? A bag in, a verdict out",
                       "omni_ros.cli.replay"),  # fmt: skip
     "serve": Command("serve a bundle to OpenPI clients", "omni_ros.cli.serve"),
+    "say": Command("speak a text, or list the sound devices", "omni_ros.cli.say"),
     "train-tabletop": Command("train the table-top policy from nothing",
                               "omni_ros.cli.train_tabletop"),  # fmt: skip
     "bench": Command("measure a part on this machine", "omni_ros.cli.bench"),

@@ -79,6 +79,8 @@ class Speaker:
         #: What to say about the card.
         self.state, self.text = DeviceState.NONE, "no sound device, as asked: on the topic only"
         self.rate = self.latency_s = 0.0
+        #: Why there is no card, "" if there is one, or none was asked for.
+        self.fault = ""
         #: Times that the card ran out of blocks, and that it was lost.
         self.late = self.losses = self._late_before = 0
         self.priority_text = ""
@@ -242,7 +244,7 @@ class Speaker:
 
     def _opened(self, report: dict) -> None:
         with self._lock:
-            self.state = DeviceState.OPEN
+            self.state, self.fault = DeviceState.OPEN, ""
             self.text = f"{report['device']}, played at {report['rate']:g} Hz"
             self.rate, self.latency_s = report["rate"], report["latency"]
             self._late_before = self.late
@@ -261,7 +263,7 @@ class Speaker:
     def _lose(self, why: str) -> None:
         with self._lock:
             before = self.state, self.text
-            self.state = DeviceState.MISSING
+            self.state, self.fault = DeviceState.MISSING, why
             self.text = f"{why}. On the topic only"
             if before[0] is DeviceState.OPEN:
                 self.losses += 1
