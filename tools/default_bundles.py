@@ -58,7 +58,7 @@ def ensure_tiny_qwen(root: Path, venv: Path, stamps: Stamps, run: Callable, say:
               root / "omni_ros" / "bundles", root / "native", root / TINY_QWEN]
     stamp = digest([*files_in(*makers), Path(__file__)], extra=[stamps.read("policy")])
     return export(venv, stamps, run, say, "qwen_tiny", stamp, "the tests' Qwen3-TTS voice",
-                  [root / TINY_QWEN, "--recipe", "fp32", "--gguf", "f32"])
+                  [root / TINY_QWEN, "--recipe", "fp32", "--contexts", "256", "--gguf", "f32"])
 
 
 def files_in(*folders: Path) -> list[Path]:
