@@ -57,7 +57,7 @@ def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config
     found = list(bags_in(Path(folder)))
     if not found:
         raise pytest.UsageError(f"--replay-bags {folder}: no bag in it")
-    file = _Bags.from_parent(session, path=Path(folder).absolute(), nodeid=str(folder))
+    file = _Bags.from_parent(session, name=str(folder))
     items += [_BagTest.from_parent(file, name=str(bag.relative_to(folder)), bag=bag) for bag in found]
 
 

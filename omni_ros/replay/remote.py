@@ -107,14 +107,14 @@ def replay_remote(bag: str | Path, bundle: str | Path, url: str, *, mapping: Pat
             remote.wait_connected(timeout_s)
             pairing, plans = Pairing(runner.policy, read), make_plans(
                 contents, robot, runner.fit, source=options.source, instruction=options.instruction)
-            return _ask(runner, remote, pairing, feed(contents, plans), len(plans), takes_noise,
+            return _ask(url, runner, remote, pairing, feed(contents, plans), len(plans), takes_noise,
                         options, progress, timeout_s)
         finally:
             remote.stop()
             runner.close()
 
 
-def _ask(runner: Runner, remote: Any, pairing: Any, fed: Any, total: int, takes_noise: Any,
+def _ask(url: str, runner: Runner, remote: Any, pairing: Any, fed: Any, total: int, takes_noise: Any,
          options: Any, progress: Callable[[int, int], None] | None, timeout_s: float
          ) -> RemoteReplay:
     shape, names = runner.policy.head.shape, runner.fit.action_names
@@ -157,6 +157,6 @@ def _ask(runner: Runner, remote: Any, pairing: Any, fed: Any, total: int, takes_
         kind = Kind.INCOMPLETE if not kinds else (
             Kind.DIFFERENT if Kind.DIFFERENT in kinds else
             Kind.WITHIN if Kind.WITHIN in kinds else Kind.SAME)
-    return RemoteReplay(kind, remote.status().url, names, runner.fit.action_units,
+    return RemoteReplay(kind, url, names, runner.fit.action_units,
                         table.max(axis=0), table.mean(axis=0), len(kinds), refused, tolerance,
                         float(np.median(waits)) if waits else 0.0)
