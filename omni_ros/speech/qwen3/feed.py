@@ -38,8 +38,8 @@ class TextFeed:
     """Asks for pieces as tokens run out, and cuts the text into spans that are said on their own.
 
     A span is what one context of the talker says. It ends where the text ends; at the end of a
-    sentence if no more text has come yet, so that what is whole is said before more is waited for;
-    and, before the context is full, at the last clause that fits.
+    sentence if no more text has come yet, so that what is whole is said before more is waited for
+    (at that of a clause if the text has paused, which empty pieces tell); and, before the context is full, at the last clause that fits.
     """
 
     def __init__(
@@ -49,11 +49,14 @@ class TextFeed:
         *,
         span_tokens: int,
         check: Callable[[str], None] | None = None,
+        wanted: Callable[[], bool] = lambda: True,
     ) -> None:
         """:param span_tokens: the most that a span may have. :param check: raises for a piece that
-        cannot be said; called with all text so far."""
+        cannot be said; called with all text so far. :param wanted: asked while text is waited for;
+        the text ends where it says no."""
         self._pieces: Iterator[str] | None = None if isinstance(text, str) else iter(text)
         self._encode, self._most, self._check = encode, span_tokens, check
+        self._wanted, self._paused = wanted, False
         self.text = text if isinstance(text, str) else ""
         self._settled = 0  # characters that have become tokens
         self._spoken = 0  # characters whose tokens were given
@@ -84,13 +87,13 @@ class TextFeed:
         """Return the span's next token, None at its end. May wait for text."""
         if self._ended:
             return None
-        if not self._ready and self._given and sentence_ended(self.text):
-            self._take(len(self.text))  # its last mark was held back: it might have gone on
-            if not self._ready:
-                self._ended = True
-                return None
         while not self._ready:
-            if not self._pull():
+            if self._given and self._whole():
+                self._take(len(self.text))  # its last mark was held back: it might have gone on
+                if not self._ready:
+                    self._ended = True
+                    return None
+            elif not self._pull():
                 self._ended = True
                 return None
         token = self._ready.popleft()
@@ -112,8 +115,15 @@ class TextFeed:
         here, after = self.text[index], self.text[index + 1 : index + 2]
         return here in _CLAUSE_ENDS and (not after or not after.isalnum() or ord(here) > 127)
 
+    def _whole(self) -> bool:
+        """Whether what has come can be said on its own: a sentence, or, while nothing more comes, a
+        clause."""
+        here = self.text.rstrip()
+        clause = here[-1:] in _CLAUSE_ENDS and here[-1:] != "."
+        return sentence_ended(here) or (self._paused and clause)
+
     def _pull(self) -> bool:
-        if self._pieces is None:
+        if self._pieces is None or not self._wanted():
             return False
         try:
             piece = next(self._pieces)
@@ -130,6 +140,7 @@ class TextFeed:
             self._take(len(self.text))
             return bool(self._ready)
         self.text += piece
+        self._paused = not piece
         self._take(self._settled + settled(self.text[self._settled :]))
         return True
 

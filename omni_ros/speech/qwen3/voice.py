@@ -90,7 +90,7 @@ class QwenVoice:
         if verdict := self.pace.verdict():
             _log.warning("%s: %s", self.name, verdict)
         feed = TextFeed(text, self._parts.encode, span_tokens=self._span_tokens(),
-                        check=_check_length)  # fmt: skip
+                        check=_check_length, wanted=wanted)  # fmt: skip
         say = _Saying(self, feed, slack)
         part = 0
         while wanted() and feed.begin_span():

@@ -106,6 +106,28 @@ def test_empty_pieces_are_nothing_new():
     assert spans(["", "On", "", "", "e", "", "."]) == ["One."]
 
 
+def test_a_clause_is_ended_when_the_text_pauses_behind_it_and_not_before():
+    assert spans(["One two,", " three."]) == ["One two, three."]
+    assert spans(["One two,", "", " three."]) == ["One two,", " three."]
+    assert spans(["One", "", "", " two."]) == ["One two."]
+    assert spans(["At 3.", "", "5 metres."]) == ["At 3.5 metres."]
+
+
+def test_waiting_for_text_ends_when_nobody_wants_it_any_more():
+    asked = []
+
+    def pieces():
+        while True:
+            asked.append(1)
+            yield "" if len(asked) > 1 else "One two three"
+
+    feed = TextFeed(pieces(), encode, span_tokens=100, wanted=lambda: len(asked) < 9)
+    assert feed.begin_span()
+    assert [feed.next().end for _ in range(2)] == [3, 7]
+    assert feed.next() is None and len(asked) == 9
+    assert not feed.begin_span()
+
+
 def test_text_of_spaces_alone_has_no_span():
     assert spans("  \n ") == [] and spans([]) == [] and spans(["", " "]) == []
 

@@ -247,6 +247,19 @@ def test_an_abort_ends_within_a_frames_work(voice):
     assert steps.runs - before <= 14
 
 
+def test_an_abort_while_text_is_waited_for_ends_the_utterance(voice):
+    def pieces():
+        yield "I am "
+        for number in range(1000):
+            if number == 5:
+                voice.abort()
+            yield ""
+        raise AssertionError("still waiting")
+
+    assert not any(chunk.last for chunk in voice.start(pieces(), PLAIN))
+    assert list(voice.start("Go.", PLAIN))[-1].last
+
+
 def test_an_abort_while_nothing_is_said_changes_nothing(voice):
     wanted = samples(voice.start("Go.", PLAIN, dry))
     voice.abort()
