@@ -12,6 +12,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -27,6 +28,7 @@ ARCHITECTURE = "qwen3tts"
 CODES = 3072
 #: Of llama.h: LLAMA_FTYPE_MOSTLY_Q4_K_M.
 _Q4_K_M = 15
+_kept: dict[str, Any] = {}
 _PURPOSE = "to write the talker for llama.cpp"
 #: Parameters of a layer: name in GGUF, name in the checkpoint.
 LAYER = {
@@ -55,14 +57,20 @@ def write_talker(checkpoint: QwenCheckpoint, path: Path, kind: str) -> None:
         write(checkpoint, between, "f16")
         parameters = llama.llama_model_quantize_default_params()
         parameters.ftype, parameters.nthread = _Q4_K_M, torch.get_num_threads()
-        silent = llama.llama_log_callback(lambda level, text, data: None)
-        llama.llama_log_set(silent, ctypes.c_void_p(0))
+        silence(llama)
         failed = llama.llama_model_quantize(
             str(between).encode(), str(path).encode(), ctypes.byref(parameters))
         if failed:
             raise CheckpointError(f"{path}: llama.cpp could not make it q4_k (status {failed})")
     finally:
         between.unlink(missing_ok=True)
+
+
+def silence(llama: Any) -> None:
+    """Let llama.cpp print nothing. It calls this until the process ends, so it has to stay."""
+    if "log" not in _kept:
+        _kept["log"] = llama.llama_log_callback(lambda level, text, data: None)
+        llama.llama_log_set(_kept["log"], ctypes.c_void_p(0))
 
 
 def check(checkpoint: QwenCheckpoint) -> None:

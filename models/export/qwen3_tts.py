@@ -243,12 +243,18 @@ def do(source: Path, part: str, recipe: str, shape: Shape, path: Path, work: Pat
     """Read a part, ask the network itself for golden vectors, and lower it."""
     checkpoint = load.load_checkpoint(source)
     methods = build(part, checkpoint, shape)
+    quantiser = None
+    if recipe == "conv8":
+        from .conv8 import Quantiser
+
+        quantiser = Quantiser(methods, checkpoint)
+        methods = quantiser.methods
     for name, method in methods.items():
         with torch.no_grad():
             wanted = method.module(*method.golden)
         save(work / f"{name}.given.npz", tuple(method.golden))
         save(work / f"{name}.wanted.npz", wanted if isinstance(wanted, tuple) else (wanted,))
-    methods = quantised(part, methods, recipe)
+    methods = quantiser.quantised() if quantiser else quantised(methods, recipe)
     lowered = lower_methods({n: (m.module, m.examples) for n, m in methods.items()}, path)
     return {name: (lowered[name], tuple(methods[name].inputs), tuple(methods[name].outputs))
             for name in methods}

@@ -134,17 +134,13 @@ def vocoder_methods(checkpoint: QwenCheckpoint, shape: Shape) -> dict[str, Metho
     }
 
 
-def quantised(part: str, methods: Mapping[str, Method], recipe: str) -> dict[str, Method]:
+def quantised(methods: Mapping[str, Method], recipe: str) -> dict[str, Method]:
     """Return methods whose modules hold their weights as a recipe says; the given ones are changed.
 
     The heads of a talker in int4 stay at 8 bits: they decide, and are a hundredth of the work.
     """
     if recipe == "fp32":
         return dict(methods)
-    if recipe == "conv8":
-        from .conv8 import quantise_convolutions
-
-        return {name: quantise_convolutions(method) for name, method in methods.items()}
     shared = nn.ModuleList(method.module for method in methods.values())
     if recipe == "int4":
         quantise(shared, lambda name: name.endswith(".head"), "int4")

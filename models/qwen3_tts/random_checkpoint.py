@@ -158,7 +158,9 @@ def draw(part: Part, seed: int) -> torch.Tensor:
     # Of a transposed convolution, [in, out, twice the stride], two terms meet in each sample.
     transposed = "decoder.decoder" in name and name.endswith("block.1.conv.weight")
     fan_in = 2 * shape[0] if transposed else math.prod(shape[1:])
-    return torch.randn(shape, generator=generator) / math.sqrt(fan_in)
+    # What a residual unit adds stays small, or sums over them grow until samples are cut off.
+    share = 0.1 if name.endswith((".conv2.conv.weight", "decoder.6.conv.weight")) else 1.0
+    return share * torch.randn(shape, generator=generator) / math.sqrt(fan_in)
 
 
 def main() -> None:
