@@ -35,7 +35,7 @@ class SpeechSide(Side):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare what only this family of voices has."""
     add = parser.add_argument
-    add("--frames", type=int, default=50, metavar="N", help="frames of a round (default 50)")
+    add("--frames", type=int, default=25, metavar="N", help="frames of a round (default 25)")
     add("--checkpoint", type=Path, metavar="DIR", help="adds eager PyTorch as a side")
     add("--mmproj", type=Path, metavar="FILE",
         help="adds llama.cpp's own code generation as a side; its converter makes this file")

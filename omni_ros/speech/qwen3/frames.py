@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -84,13 +84,11 @@ class FrameMaker:
         part: int = 0,
         greedy: bool = False,
         whole: bool = False,
-        on_ready: Callable[[], None] | None = None,
     ) -> Iterator[Frame]:
         """Say the span that `feed` has begun. Closing the iterator between frames is clean.
 
         :param part: which span of the utterance: each draws from numbers of its own.
         :param whole: all its text goes into the prompt.
-        :param on_ready: called when the first hidden state is there.
         """
         rules, talker = self.rules, self.talker
         # Both draw from one source, in turn, as the reference does.
@@ -105,8 +103,6 @@ class FrameMaker:
         waited = time.perf_counter()
         hidden, logits = talker.feed(prompt)
         spent = {"prompt": time.perf_counter() - waited, "text": waited - before}
-        if on_ready is not None:
-            on_ready()
         while (code := first.draw(logits)) is not None:
             started = time.perf_counter()
             codes = self.predictor.frame(hidden, code, self._codec.rows([code])[0], others, source)

@@ -29,8 +29,8 @@ Chunks = Generator["SpeechChunk | None", None, None]
 
 _log = logging.getLogger(__name__)
 
-#: Positions of a context that are not left to the text, and the frames that a token is given.
-_SPAN_RESERVE, _SPAN_FRAMES_PER_TOKEN = 24, 6
+#: Frames that a token of a span is given room for: slow speech. And for the silence behind it.
+_SPAN_FRAMES_PER_TOKEN, _SPAN_REST = 6, 12
 #: How many characters of English a frame says, about.
 _CHARACTERS_PER_FRAME = 1.2
 #: Stages that every frame goes through.
@@ -89,7 +89,7 @@ class QwenVoice:
     ) -> Chunks:
         if verdict := self.pace.verdict():
             _log.warning("%s: %s", self.name, verdict)
-        feed = TextFeed(text, self._parts.encode, span_tokens=self._span_tokens(),
+        feed = TextFeed(text, self._parts.encode, span_tokens=self._span_tokens(utterance),
                         check=_check_length, wanted=wanted)  # fmt: skip
         say = _Saying(self, feed, slack)
         part = 0
@@ -145,8 +145,10 @@ class QwenVoice:
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    def _span_tokens(self) -> int:
-        room = self._parts.talker.limit - _SPAN_RESERVE
+    def _span_tokens(self, utterance: Utterance) -> int:
+        """Return the most text tokens whose speech has room in a context of the talker."""
+        before = self._parts.prompts.head_length(utterance.language, utterance.speaker)
+        room = self._parts.talker.limit - before - _SPAN_REST
         if self.options.text == "whole":
             return max(1, room // (_SPAN_FRAMES_PER_TOKEN + 1))
         return max(1, room // _SPAN_FRAMES_PER_TOKEN)
