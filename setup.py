@@ -47,6 +47,7 @@ setup(
         "export": ["executorch", "gguf", "safetensors", "tokenizers", "torch"],
         "openpi": ["msgpack", "websockets>=15"],
         "replay": ["mcap", "rosbags"],
+        "qwen": ["llama-cpp-python"],
         "report": ["matplotlib"],
         "speech": ["sounddevice", "soxr"],
         "test": ["pytest", "hypothesis"],
