@@ -76,7 +76,7 @@ def burn() -> None:
 
 
 if __name__ == "__main__":
-    _tts_parameters.open_voice = lambda bundle, threads, cpus: ToneVoice()
+    _tts_parameters.open_voice = lambda bundle, *_, **__: ToneVoice()
     for _ in range(int(os.environ.get("BUSY", "0"))):
         threading.Thread(target=burn, daemon=True).start()
     sys.exit(tts.main())
