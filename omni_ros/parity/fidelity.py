@@ -4,26 +4,28 @@
 
 Fixed texts are said greedily. One part at a time is the bundle's, the others are those of the
 unquantised one, then all that it speaks with together. Greedy speech feeds back what it chose, so
-that after the first code that differs the two say different things, right or wrong; how early that
-is says more than how different they then are.
+that after the first code that differs the two say different things, right or wrong. So each part is
+also asked for its next codes given the past of the unquantised one.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from omni_ros.parity.qwen3_tts import FAMILY, Recorder
 from omni_ros.speech.qwen3.feed import TextFeed
 from omni_ros.speech.qwen3.frames import FrameMaker, Span
 from omni_ros.speech.qwen3.options import QwenOptions
 from omni_ros.speech.qwen3.parts import Parts, open_parts
+from omni_ros.speech.qwen3.sampling import Draw
 
-FAMILY = "qwen3_tts"
 TEXTS = (
     "The red block is on the left of the blue one.",
     "I could not find the cup you asked for.",
@@ -48,6 +50,8 @@ class Fidelity:
     :param until_differs: frames before the first code that differs, by text; all of them if none
         does. :param frames: said by the unquantised one, by text.
     :param equal: share of codes that are equal, of all frames that both said.
+    :param same_past: share of codes that are equal, if the past is the unquantised one's: code 0 for
+        a talker, the others for a predictor, all for both.
     :param snr_db: of the samples, the unquantised ones being the signal; both by its vocoder, or for
         a vocoder of its codes. None: nothing differs.
     """
@@ -57,6 +61,7 @@ class Fidelity:
     until_differs: tuple[int, ...]
     frames: tuple[int, ...]
     equal: float
+    same_past: float
     snr_db: float | None
 
     def data(self) -> dict[str, Any]:
@@ -78,24 +83,31 @@ def measure(
     quantised = open_parts(bundle, QwenOptions(), threads, None)
     rows = []
     try:
-        plain = list(say(with_unquantised, with_unquantised, frames, texts))
+        past = [Past.of(with_unquantised, frames, text) for text in texts]
+        plain = [one.codes for one in past]
         sounds = [sound(with_unquantised, codes) for codes in plain]
         talker = recipes[f"talker_step_{ours.speech.talker.contexts[0]}"]
+        own_talker, own_predictor = (
+            sum((agreeing(one, quantised) for one in past), Counter())
+            for agreeing in (talker_agrees, predictor_agrees)
+        )
         variants = [
-            (f"talker {talker}", quantised, with_unquantised),
+            (f"talker {talker}", quantised, with_unquantised, own_talker),
             (f"predictor {recipes['predictor_step']}, heads {recipes['predictor_head_0']}",
-             with_unquantised, quantised),
-            ("both", quantised, quantised),
+             with_unquantised, quantised, own_predictor),
+            ("both", quantised, quantised, own_talker + own_predictor),
         ]
-        for name, first, second in variants:
+        for name, first, second, agreed in variants:
             rows.append(row(name, plain, sounds, say(first, second, frames, texts),
-                            with_unquantised))
+                            with_unquantised, share(agreed)))
         for kind in ours.speech.gguf:
             options = QwenOptions(talker="llama.cpp", gguf=kind)
             llama = open_parts(bundle, options, threads, None)
             try:
+                agreed = sum((talker_agrees(one, llama) for one in past), Counter())
                 rows.append(row(f"talker {kind} (llama.cpp)", plain, sounds,
-                                say(llama, with_unquantised, frames, texts), with_unquantised))
+                                say(llama, with_unquantised, frames, texts), with_unquantised,
+                                share(agreed)))
             finally:
                 llama.close()
         vocoder = recipes[f"vocoder_{ours.speech.vocoder.chunks[0]}"]
@@ -130,6 +142,54 @@ def check(bundle: Path, against: Path) -> tuple[Any, Any]:
     return ours, theirs
 
 
+@dataclass(frozen=True)
+class Past:
+    """How the unquantised voice said a text: what its talker was fed and answered, and the codes.
+
+    :param fed: the prompt, then a row a frame. :param hidden: float32 [frames, width].
+    :param best: the likeliest code 0 of each frame. :param codes: int64 [frames, groups].
+    """
+
+    fed: list[np.ndarray]
+    hidden: list[np.ndarray]
+    best: list[int]
+    codes: np.ndarray
+
+    @classmethod
+    def of(cls, voice: Parts, frames: int, text: str) -> Past:
+        """Say a text and keep all that."""
+        talker = Recorder(voice.talker, voice.rules.codebook)
+        (codes,) = say(replace(voice, talker=talker), voice, frames, [text])
+        count = len(codes)
+        return cls(talker.fed[:count], talker.hidden[:count], talker.best[:count], codes)
+
+
+def talker_agrees(past: Past, voice: Parts) -> Counter[bool]:
+    """Count the frames whose likeliest code 0 is the same."""
+    voice.talker.start()
+    found: Counter[bool] = Counter()
+    for rows, best in zip(past.fed, past.best, strict=True):
+        _, logits = voice.talker.feed(rows)
+        found[int(logits[:voice.rules.codebook].argmax()) == best] += 1
+    return found
+
+
+def predictor_agrees(past: Past, voice: Parts) -> Counter[bool]:
+    """Count the other codes that are the same, frame by frame."""
+    rule, found = Draw(greedy=True), Counter[bool]()
+    for hidden, codes in zip(past.hidden, past.codes, strict=True):
+        code = int(codes[0])
+        made = voice.predictor.frame(hidden, code, voice.codec.rows([code])[0], rule, None)
+        same = int((made[1:] == codes[1:]).sum())
+        found.update({True: same, False: len(codes) - 1 - same})
+    return found
+
+
+def share(counted: Counter[bool]) -> float:
+    """Return the share that agreed."""
+    return counted[True] / max(1, counted.total())
+
+
 def say(
     talker: Parts, predictor: Parts, frames: int, texts: Sequence[str]
 ) -> Iterator[np.ndarray]:
@@ -149,7 +209,7 @@ def say(
 
 def row(
     name: str, plain: Sequence[np.ndarray], sounds: Sequence[np.ndarray],
-    others: Iterator[np.ndarray], voice: Parts,
+    others: Iterator[np.ndarray], voice: Parts, same_past: float,
 ) -> Fidelity:
     """Return the row of a variant by the codes that it said."""
     until, equal, compared, noise, signal = [], 0, 0, 0.0, 0.0
@@ -164,7 +224,7 @@ def row(
         clean = heard[:samples].astype(np.float64)
         noise, signal = noise + float(((made - clean) ** 2).sum()), signal + float((clean**2).sum())
     return Fidelity(name, len(plain), tuple(until), tuple(len(codes) for codes in plain),
-                    equal / max(1, compared), decibels(signal, noise))
+                    equal / max(1, compared), same_past, decibels(signal, noise))
 
 
 def vocoder_row(
@@ -177,7 +237,7 @@ def vocoder_row(
         noise += float(((sound(quantised, codes).astype(np.float64) - clean) ** 2).sum())
         signal += float((clean**2).sum())
     lengths = tuple(len(codes) for codes in plain)
-    return Fidelity(name, len(plain), lengths, lengths, 1.0, decibels(signal, noise))
+    return Fidelity(name, len(plain), lengths, lengths, 1.0, 1.0, decibels(signal, noise))
 
 
 def sound(voice: Parts, codes: np.ndarray) -> np.ndarray:

@@ -93,7 +93,7 @@ def spoken(
     """Return prompt, codes and hidden states of greedy speech."""
     draw = dataclasses.replace(parts.rules.talker, repetition_penalty=1.0)
     rules = dataclasses.replace(parts.rules, talker=draw)
-    talker = Recorder(parts.talker)
+    talker = Recorder(parts.talker, parts.rules.codebook)
     maker = FrameMaker(talker, parts.predictor, parts.prompts, parts.codec, rules)
     feed = TextFeed("x" * len(ids), lambda _: [(int(id), at + 1) for at, id in enumerate(ids)],
                     span_tokens=len(ids) + 1)  # fmt: skip
@@ -105,10 +105,14 @@ def spoken(
 
 
 class Recorder:
-    """A talker that keeps what it was given and what it answered."""
+    """A talker that keeps what it was given and what it answered.
 
-    def __init__(self, talker: Any) -> None:
-        self._talker = talker
+    :ivar best: the likeliest of the first `codes` ids, by call.
+    """
+
+    def __init__(self, talker: Any, codes: int) -> None:
+        self._talker, self._codes = talker, codes
+        self.best: list[int] = []
         self.fed: list[np.ndarray] = []
         self.hidden: list[np.ndarray] = []
 
@@ -120,6 +124,7 @@ class Recorder:
         self.fed.append(np.array(rows))
         hidden, logits = self._talker.feed(rows)
         self.hidden.append(hidden.copy())
+        self.best.append(int(logits[:self._codes].argmax()))
         return hidden, logits
 
 
