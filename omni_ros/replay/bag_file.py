@@ -14,6 +14,8 @@ from omni_ros.replay.types import Types
 
 #: How a message that was compressed by itself begins; one that was not begins with 0.
 _ZSTD = b"\x28\xb5\x2f\xfd"
+#: A file up to this size is kept in memory, if what it holds is not larger than this, bytes.
+HELD_FILE, HELD_BYTES = 64_000_000, 256_000_000
 
 
 class BagError(ValueError):
@@ -32,6 +34,7 @@ class BagFile:
         self._reader: Any = None
         self._salvaged: Salvaged | None = None
         self._faults: list[tuple[str, bool]] = []
+        self._held: list[Stored] | None = None  # [] if it is too much
         try:
             self._reader = _open(path)
             connections = list(self._reader.connections)
@@ -52,6 +55,25 @@ class BagFile:
         if self._salvaged is not None:
             yield from (one for one in self._salvaged.messages() if one.topic in topics)
             return
+        if self._held is None and self._path.stat().st_size <= HELD_FILE:
+            self._hold()
+        if self._held:
+            yield from (one for one in self._held if one.topic in topics)
+        else:
+            yield from self._read(topics)
+
+    def _hold(self) -> None:
+        """Read a small file once and keep it: what takes longest is unpacking, and looking at records."""
+        held, size = [], 0
+        for one in self._read(set(self.topics)):
+            held.append(one)
+            size += len(one.data)
+            if size > HELD_BYTES:
+                held = []
+                break
+        self._held = held
+
+    def _read(self, topics: Collection[str]) -> Iterator[Stored]:
         wanted = [one for one in self._reader.connections if one.topic in topics]
         if not wanted:
             return
@@ -91,6 +113,7 @@ class BagFile:
     def _give_up(self, error: BaseException) -> None:
         """Read the rest without an index, record by record."""
         self.close()
+        self._held = None
         self._salvaged = salvage(self._path)
         if not self._salvaged.connections:
             raise BagError(f"{self.name}: {_words(error)}; nothing in it can be read")
