@@ -13,7 +13,7 @@ from omni_ros.policy.prefix import PrefixLayout
 from omni_ros.policy.rope import ROPE_BASE
 
 from ..common.errors import CheckpointError
-from ..pi0.load import build_stage, load_checkpoint
+from ..pi0.load import build, build_stage, load_checkpoint
 from .joints import RAW, Names
 from .policy import PolicyExport
 
@@ -28,6 +28,7 @@ class Pi0Export(PolicyExport):
     pad = ("pad_token", "<pad>")
     load_checkpoint = staticmethod(load_checkpoint)
     build_stage = staticmethod(build_stage)
+    build = staticmethod(build)
 
     def __init__(self, folder: Path, options: Mapping[str, Any]) -> None:
         super().__init__(folder, options)

@@ -41,6 +41,7 @@ class PolicyExport:
     pad: tuple[str, str]
     load_checkpoint: Callable[..., PolicyCheckpoint]
     build_stage: Callable[[PolicyCheckpoint, str], tuple[nn.Module, Any]]
+    build: Callable[..., nn.Module]
 
     def __init__(self, folder: Path, options: Mapping[str, Any]) -> None:
         """:param options: of the family's `load_checkpoint`."""

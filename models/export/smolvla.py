@@ -10,7 +10,7 @@ from omni_ros.bundles import layout
 from omni_ros.policy.prefix import END_MARKS, START_MARKS, PrefixLayout
 from omni_ros.policy.rope import ROPE_BASE
 
-from ..smolvla.load import build_stage, load_checkpoint
+from ..smolvla.load import build, build_stage, load_checkpoint
 from .policy import PolicyExport
 
 
@@ -20,6 +20,7 @@ class SmolVLAExport(PolicyExport):
     pad = ("pad_token", "<|im_end|>")
     load_checkpoint = staticmethod(load_checkpoint)
     build_stage = staticmethod(build_stage)
+    build = staticmethod(build)
 
     def sections(self) -> dict[str, Any]:
         config = self.checkpoint.config

@@ -31,7 +31,7 @@ LEROBOT = (
     "LeRobot {lerobot} itself, with transformers {transformers} and torch {torch}, its own "
     "processors included"
 )
-BASELINES = ("eager", "lerobot")
+BASELINES = ("eager", "lerobot", "none")
 PROGRAMS = ("vision_encoder", "fusion_backbone", "action_head")
 
 
@@ -47,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--checkpoint", type=Path, metavar="DIR",
         help="what the bundle was made of: adds the baseline and each stage's work")  # fmt: skip
     add("--baseline", choices=BASELINES, default="eager",
-        help="what to compare with: the network in PyTorch, or LeRobot where it is installed "
+        help="what to compare with: the network in PyTorch, LeRobot where it is installed, or nothing "
         "(default eager)")  # fmt: skip
     add("--backbone", type=Path, metavar="DIR", help="the checkpoint's backbone, where needed")
     add("--json", metavar="FILE", type=Path, help="write all figures to FILE as JSON")
@@ -59,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     manifest = read_manifest(arguments.bundle)
     cameras = len(manifest.cameras) if arguments.cameras is None else arguments.cameras
-    _check(arguments, cameras, len(manifest.cameras))
+    _check(arguments, cameras, len(manifest.cameras), manifest.family)
     document = measure(arguments, manifest, cameras)
     write(render(document, terminal_width()))
     try:
@@ -73,7 +73,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _check(arguments: argparse.Namespace, cameras: int, most: int) -> None:
+def _check(arguments: argparse.Namespace, cameras: int, most: int, family: str) -> None:
     for name, value, high in (("--chunks", arguments.chunks, 1_000_000),
                               ("--warm-up", arguments.warm_up, 1000),
                               ("--threads", arguments.threads, 1024),
@@ -81,6 +81,8 @@ def _check(arguments: argparse.Namespace, cameras: int, most: int) -> None:
         if not 1 <= value <= high:
             raise UsageError(f"{name} {value}: expected 1 to {high}")
     if arguments.baseline == "lerobot":
+        if family != "smolvla":
+            raise UsageError(f"--baseline lerobot is for a SmolVLA, and this is a {family}: use eager")
         if arguments.checkpoint is None:
             raise UsageError("--baseline lerobot needs --checkpoint DIR, which LeRobot loads")
         lerobot_side.check()
@@ -98,7 +100,7 @@ def measure(arguments: argparse.Namespace, manifest: Any, cameras: int) -> dict[
     rounds: dict[str, list[dict[str, Any]]] = {}
     try:
         sides["bundle"] = Side(bundle_options)
-        if arguments.checkpoint is not None:
+        if arguments.checkpoint is not None and arguments.baseline != "none":
             sides[arguments.baseline] = Side(baseline_options(arguments, manifest, options))
         for name, side in sides.items():
             say(f"{name}: ready, {side.resident / 1e6:.0f} MB resident; warming up ...")
@@ -146,7 +148,7 @@ def baseline_options(
     """Return what the other side is told."""
     made = {
         **options, "side": arguments.baseline, "checkpoint": absolute(arguments.checkpoint),
-        "backbone": absolute(arguments.backbone),
+        "backbone": absolute(arguments.backbone), "family": manifest.family,
     }
     if arguments.baseline == "lerobot":
         from omni_ros.models.smolvla.load import load_checkpoint
@@ -261,11 +263,13 @@ def work_of(arguments: argparse.Namespace, manifest: Any) -> dict[str, float]:
     """Return the operations of one run of each program; nothing without a checkpoint."""
     if arguments.checkpoint is None:
         return {}
-    from omni_ros.cli.policy_work import smolvla_work
-    from omni_ros.models.smolvla.load import load_checkpoint
+    from omni_ros.cli.policy_work import pi0_work, smolvla_work
+    from omni_ros.models.export.families import family_class
 
-    checkpoint = load_checkpoint(arguments.checkpoint, backbone=arguments.backbone, stages=())
-    return smolvla_work(checkpoint.config, manifest.prefix.slots)
+    checkpoint = family_class(manifest.family).load_checkpoint(
+        arguments.checkpoint, backbone=arguments.backbone, stages=())
+    work = smolvla_work if manifest.family == "smolvla" else pi0_work
+    return work(checkpoint.config, manifest.prefix.slots)
 
 
 def stages(

@@ -132,10 +132,24 @@ def network(manifest: Any) -> Iterable[tuple[str, str]]:
         f"{image.high:g}]")
     yield "prompt", f"up to {prompt.max_length} tokens" + (", newline added" * prompt.newline)
     yield "prefix", (
-        f"{size.prefix} tokens: {prefix.slots} slots of {slot}, the prompt, the state; "
+        f"{size.prefix} tokens: {prefix.slots} slots of {slot}, the prompt{STATES[prefix.state]}; "
         f"{size.layers} layers of {size.kv_heads} x {size.head_dim} keys and values"
     )
     yield "scaling", f"state {norm.state}, actions {norm.action}"
+    if manifest.conventions.aloha != "none":
+        yield "aloha", f"joints adapted with the constants of {manifest.conventions.aloha}"
+    if any(manifest.conventions.relative):
+        joints = manifest.joints if manifest.joints != "raw" else ()
+        names = [joint.name for joint in joints] or list(map(str, range(size.action)))
+        apart = [name for name, relative in
+                 zip(names, manifest.conventions.relative, strict=True) if not relative]
+        yield "actions are", "relative to the observation's state" + (
+            f", but {', '.join(apart)}" if apart else "")
+
+
+#: Where the state comes in, as the line of the prefix says it.
+STATES = {"prefix": ", the state", "suffix": " (the state comes before the actions)",
+          "prompt": " with the state in it"}
 
 
 def recipes(manifest: Any) -> list[str]:

@@ -1,6 +1,6 @@
 # Copyright 2026 The omni_ros authors
 # SPDX-License-Identifier: Apache-2.0
-"""How much there is to compute in a SmolVLA, counted from its sizes."""
+"""How much there is to compute in a policy, counted from its sizes."""
 
 from __future__ import annotations
 
@@ -22,6 +22,26 @@ def smolvla_work(config: Any, slots: int) -> dict[str, float]:
     }
 
 
+def pi0_work(config: Any, slots: int) -> dict[str, float]:
+    """The same of a π0 or π0.5.
+
+    :param config: `omni_ros.models.pi0.config.Pi0Config`.
+    """
+    text, length = config.text, slots * config.image_tokens + config.language
+    heads, width, suffix = text.heads * text.head_dim, config.expert_width, config.suffix
+    layer = 2 * length * text.width * heads + 3 * length * text.width * text.mlp
+    layer += 2 * length * length * heads
+    prefix = text.layers * 2 * length * text.width * text.kv_width + (text.layers - 1) * layer
+    expert = 2 * suffix * width * (heads + text.kv_width) + 3 * suffix * width * config.expert_mlp
+    expert += 2 * suffix * (length + suffix) * heads
+    if config.adaptive:
+        expert += 6 * width * width  # scale, shift and gate of two norms, one row each
+    edge = 2 * config.chunk * config.max_action * width + 2 * width * width
+    edge += 0 if config.adaptive else 2 * config.chunk * width * width
+    return {"vision_encoder": vision(config), "fusion_backbone": 2.0 * prefix,
+            "action_head": 2.0 * (text.layers * expert + edge)}
+
+
 def prefix_length(config: Any, slots: int) -> int:
     """Return the tokens that a backbone with so many image slots sees."""
     marks = 3 if config.special_tokens else 0
@@ -35,7 +55,7 @@ def vision(config: Any) -> float:
     layer = 4 * patches * width * width + 2 * patches * width * tower.mlp
     layer += 2 * patches * patches * width
     edge = patches * 3 * tower.patch**2 * width
-    edge += config.image_tokens * width * config.shuffle**2 * config.text.width
+    edge += config.image_tokens * width * getattr(config, "shuffle", 1) ** 2 * config.text.width
     return 2.0 * (tower.layers * layer + edge)
 
 

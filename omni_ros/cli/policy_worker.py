@@ -42,12 +42,12 @@ def bundle_side(options: dict[str, Any]) -> tuple[dict[str, Any], Callable[[], d
     """Open the bundle; return facts and what runs one chunk."""
     from omni_ros.bundles import open_bundle
     from omni_ros.policy.observation import Observation
-    from omni_ros.policy.smolvla import SmolVLAPolicy
+    from omni_ros.policy.flow_policy import FlowPolicy
     from omni_ros.programs import set_threads
 
     set_threads(options["threads"])
     # The files are verified; the trial in a child would only take time here.
-    policy = SmolVLAPolicy(open_bundle(options["bundle"], trial=False))
+    policy = FlowPolicy(open_bundle(options["bundle"], trial=False))
     present = list(policy.cameras[: options["cameras"]])
     images = {**dict.fromkeys(policy.cameras), **pictures(present)}
     state = np.zeros(policy.manifest.dimensions.state, np.float32)
@@ -76,19 +76,21 @@ def eager_side(options: dict[str, Any]) -> tuple[dict[str, Any], Callable[[], di
     """Build the network in PyTorch; return facts and what runs one chunk."""
     import torch
 
-    from omni_ros.models.smolvla.load import build, load_checkpoint
-    from omni_ros.models.smolvla.policy import sample_actions
-    from omni_ros.models.smolvla.prefix import PRESENT
-    from omni_ros.policy.images import ImageTransform
+    from omni_ros.models.common.sampling import sample_actions
+    from omni_ros.models.export.families import family_class
+    from omni_ros.policy.images import PI0, SMOLVLA, ImageTransform
+    from omni_ros.policy.prefix import PRESENT
 
     torch.set_num_threads(options["threads"])
     idiomatic()
-    checkpoint = load_checkpoint(options["checkpoint"], backbone=options["backbone"])
+    family = family_class(options["family"])
+    checkpoint = family.load_checkpoint(options["checkpoint"], backbone=options["backbone"])
     config, cameras = checkpoint.config, options["cameras"]
     # No slot more than there are pictures: the baseline computes nothing that is masked.
-    model = build(checkpoint, cameras)
+    model = family.build(checkpoint, cameras)
     images = list(pictures([str(index) for index in range(cameras)]).values())
-    transform = ImageTransform(out_height=config.image_height, out_width=config.image_width)
+    transform = ImageTransform(out_height=config.image_height, out_width=config.image_width,
+                               rule=SMOLVLA if options["family"] == "smolvla" else PI0)
     tokens = np.arange(config.language) % config.text.vocabulary
     mask = np.arange(config.language) < 12
     noise = torch.randn(config.chunk, config.max_action, generator=torch.Generator().manual_seed(0))

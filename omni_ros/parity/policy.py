@@ -282,7 +282,10 @@ def effect_rows(
         if image is not None:
             images = {**observation.images, camera.name: 255 - image}
             add(f"effect of {camera.name}, inverted", camera.key, factor, images=images)
-    add("effect of the state, 1 more", "state", factor,
+    # Where the prompt says the state, another one is other words: how recorded ones were changed
+    # is not known either.
+    in_words = policy.manifest.prefix.state == "prompt"
+    add("effect of the state, 1 more", "state", OTHER_TASK if in_words else factor,
         state=normaliser.inverse(normaliser.forward(observation.state) + np.float32(1.0)))
     other = next(task for task in OTHER_TASKS if task != reference.task.strip())
     add("effect of the text, another", "task", OTHER_TASK, task=other)

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from omni_ros.parity.reference import read_reference
 from omni_ros.parity.policy import parity_rows
+from omni_ros.parity.reference import read_reference
 
 ORACLES = Path(__file__).resolve().parents[1] / "data" / "oracles"
 SETS = sorted(path.name for path in ORACLES.glob("smolvla_*"))
+PI0_SETS = sorted(path.name for path in ORACLES.glob("pi0*"))
 
 
 def failures(policy, folder: Path) -> list[str]:
@@ -25,6 +26,17 @@ def failures(policy, folder: Path) -> list[str]:
 @pytest.mark.parametrize("name", SETS)
 def test_every_tensor_is_lerobots_and_every_input_counts(run_bundle, name, recipe):
     assert failures(run_bundle(name, recipe), ORACLES / name) == []
+
+
+@pytest.mark.parametrize("name", PI0_SETS)
+def test_every_tensor_of_a_pi0_is_lerobots_and_every_input_counts(run_bundle, name):
+    rows = parity_rows(run_bundle(name), read_reference(ORACLES / name))
+    assert [f"{row.name}: {row.value} {row.note}" for row in rows if not row.passed] == []
+    named = {row.name: row for row in rows}
+    length = 968 if name.startswith("pi05") else 816
+    assert named["prefix, which tokens count"].note.endswith(f"of {length}")
+    assert named["suffix, positions"].note == f"{50 if length == 968 else 51} tokens"
+    assert sum(name.startswith("RTC") for name in named) == 8
 
 
 @pytest.mark.parametrize("name", ["three_cameras", "marks_and_odd_layers"])
