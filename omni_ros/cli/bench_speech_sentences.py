@@ -7,7 +7,7 @@ from __future__ import annotations
 #: About 1, 4 and 12 seconds of speech.
 TIMED = {
     "phrase": "Yes, I can do that.",
-    "sentence": "I will pick up the red block from the table and put it down on the pad.",
+    "sentence": "I will pick up the red block from the table and then put it down on the blue pad.",
     "paragraph": (
         "I can see four blocks on the table in front of me. The red one is closest to the gripper, so "
         "I will begin with that. Then I will move the blue one out of the way, because it stands "

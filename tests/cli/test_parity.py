@@ -85,3 +85,28 @@ def test_a_sets_own_checkpoint_is_exported_first(capsys):
     pytest.importorskip("executorch.exir")
     assert main.main(["parity", "--recipe", "fp32", "--oracle", str(GIVEN)]) == 0
     assert "all 37 pass" in capsys.readouterr().out
+
+
+def test_a_voice_is_compared_with_what_onnxruntime_made_of_it(capsys, tmp_path):
+    from omni_ros.bundles import BundleError
+    from omni_ros.bundles.named import bundle_folder
+
+    try:
+        bundle_folder("voice_joe")
+    except BundleError:
+        pytest.skip("the voice was not exported; make setup does it")
+    out = tmp_path / "rows.json"
+    oracle = ORACLES / "piper_joe"
+    assert main.main(["parity", "voice_joe", "--oracle", str(oracle), "--json", str(out)]) == 0
+    text = capsys.readouterr().out
+    assert "against onnxruntime" in text and "FAIL" not in text
+    names = {row["name"] for row in json.loads(out.read_text())["rows"]}
+    for case in ("plain", "noisy", "slow"):
+        for tensor in ("mean", "log_spread", "durations", "flow", "samples"):
+            assert f"{case}: {tensor}" in names
+
+
+def test_a_reference_set_of_a_voice_has_no_checkpoint_to_export(capsys):
+    oracle = ORACLES / "piper_joe"
+    assert main.main(["parity", "--recipe", "fp32", "--oracle", str(oracle)]) == 2
+    assert "this set has no checkpoint; expected BUNDLE" in capsys.readouterr().err
