@@ -99,12 +99,14 @@ def lower(
     )
     from executorch.exir.passes import MemoryPlanningPass
 
+    from .methods import operators_found_once
+
     if recipe not in RECIPES:
         raise LoweringError(f"recipe is {recipe!r}: expected one of {', '.join(RECIPES)}")
     refuse_shared(example_inputs)
     if recipe != "fp32":
         module = quantise(module if consume else copy.deepcopy(module), keep_float, recipe)
-    with torch.no_grad(), warnings.catch_warnings():
+    with torch.no_grad(), warnings.catch_warnings(), operators_found_once():
         # Both libraries warn about their own use of each other at every graph copy.
         warnings.simplefilter("ignore", category=FutureWarning)
         warnings.simplefilter("ignore", category=DeprecationWarning)
