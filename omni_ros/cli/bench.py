@@ -25,6 +25,10 @@ BENCHES = {
         "what the policy graph costs beside its programs, and whether it stays its size (needs ROS 2)",
         "omni_ros.cli.bench_graph",
     ),
+    "bridge": (
+        "whether ticks are later beside a bridge whose link is up, slow, silent or down (needs ROS 2)",
+        "omni_ros.cli.bench_bridge",
+    ),
     "speech": (
         "how soon a voice begins, what it costs, and whether a recogniser understands it",
         "omni_ros.cli.bench_speech",
