@@ -42,7 +42,10 @@ ARGUMENTS = {
     "openpi": ("", "ws:// or wss:// of the remote policy, in place of what the mapping says"),
     "mapping": ("omni_serve", "YAML of the remote policy: a path, or a name in config/openpi"),
     "serve": ("false", "let OpenPI's clients drive the policy: starts neither world nor player"),
+    "serve_host": ("127.0.0.1", "address that serve listens on; another than this machine's own needs "
+                                "serve_token_file"),
     "serve_port": ("8000", "port of serve; 0 takes a free one"),
+    "serve_token_file": ("", "file with the token that clients of serve have to send"),
     "speech": ("false", "speak: sentences published on 'say', and the action 'speak'"),
     "voice": ("voice_joe", "bundle of the voice: a path, or the name of an installed one"),
     "sound_device": ("", "part of a sound device's name, or its index; empty: the machine's own "
@@ -135,7 +138,9 @@ def make_nodes(context):
             **common, "mode": text(value["bridge"].replace("none", "off")),
             "mapping": text(value["mapping"]), "openpi": text(value["openpi"]),
             "instruction": text(value["instruction"]), "bundle": text(value["bundle"]),
-            "serve": flag["serve"], "serve_port": int(value["serve_port"]),
+            "serve": flag["serve"], "serve_host": text(value["serve_host"]),
+            "serve_port": int(value["serve_port"]),
+            "serve_token_file": text(value["serve_token_file"]),
             "local_source": "scripted" if value["policy"] == "scripted" else "local"}))
     if value["record"] == "true":
         nodes.append(node("recorder", {
