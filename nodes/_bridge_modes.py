@@ -19,10 +19,9 @@ from omni_ros.nodes._bridge_senses import Seen
 from omni_ros.nodes._player_messages import chunk_from_message
 from omni_ros.nodes._support import duration_message, time_message, to_ns
 from omni_ros.openpi.arbitration import Arbiter, Decision, Moment, Source
-from omni_ros.openpi.live import Difference, ParityMeter
+from omni_ros.openpi.live import Difference, ParityMeter, drawing
 from omni_ros.openpi.states import State
 from omni_ros.player.chunk import Refusal
-from omni_ros.policy.noise import noise
 
 OFF, PARITY, REPLAN = "off", "parity", "replan"
 MODES = (OFF, PARITY, REPLAN)
@@ -260,11 +259,9 @@ class Work:
         if seen is None:
             self._unpaired += 1
             return
-        request, metadata = dict(seen.message), link.metadata or {}
-        shape = metadata.get("noise_shape")
-        same = "noise" in (metadata.get("takes") or ()) and isinstance(shape, (list, tuple))
-        if same:
-            request["noise"] = noise(tuple(shape), seed=message.noise_seed, stamp_ns=stamp_ns)
+        drawn, same = drawing(
+            link.metadata or {}, link.dialect, seed=message.noise_seed, stamp_ns=stamp_ns)
+        request = {**seen.message, **drawn}
         self._compare(self._meter.local(stamp_ns, chunk.values, chunk.dt_ns * 1e-9), same)
         self._node.remote.request(request, deadline=time.monotonic() + PARITY_DEADLINE_S,
                                   tag=Tag(seen, self._era, same))

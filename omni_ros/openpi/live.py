@@ -4,14 +4,41 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import OrderedDict, deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from ..policy.noise import noise
+from .dialect import Dialect
+
 #: Chunks kept to be paired, of each side.
 KEPT = 16
+
+
+def drawing(
+    metadata: Mapping[str, Any], dialect: Dialect, *, seed: int, stamp_ns: int
+) -> tuple[dict[str, Any], bool]:
+    """Return what a request says of its noise, so that a remote draws as the local policy did.
+
+    A server that takes noise gets the same. One that only takes a seed (vLLM-Omni's π0.5 and GR00T)
+    draws other noise from it, but the same each time: a difference can be looked at again. To a server
+    that may not know the word nothing is sent, as it would be an unknown input of its policy.
+
+    :param metadata: of the server. :param seed, stamp_ns: of the local chunk.
+    :return: keys of the request, and whether both policies have the same noise.
+    """
+    takes, shape = metadata.get("takes"), metadata.get("noise_shape")
+    takes = takes if isinstance(takes, (list, tuple)) else ()
+    if "noise" in takes and isinstance(shape, (list, tuple)):
+        return {"noise": noise(tuple(shape), seed=seed, stamp_ns=stamp_ns)}, True
+    if "seed" in takes or (not takes and dialect is Dialect.VLLM):
+        digest = hashlib.sha256(f"{seed}:{stamp_ns}".encode()).digest()
+        return {"seed": int.from_bytes(digest[:4], "little") >> 1}, False
+    return {}, False
 
 
 def outside(

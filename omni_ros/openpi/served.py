@@ -8,22 +8,21 @@ import hashlib
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-
 from ..policy.observation import Observation
 from ..policy.steps import HeadWithSteps
 from .errors import RequestError
 from .serving import TAKES, ServedReply, ServedRequest
 
 if TYPE_CHECKING:
-    from ..policy.smolvla import SmolVLAPolicy
+    from ..policy.flow_policy import FlowPolicy
 
 
 class ServedBundle:
-    """SmolVLA behind `server.PolicyServer`; for one thread at a time."""
+    """A bundle's policy behind `server.PolicyServer`; for one thread at a time."""
 
     takes = TAKES
 
-    def __init__(self, policy: SmolVLAPolicy) -> None:
+    def __init__(self, policy: FlowPolicy) -> None:
         """:param policy: opened; the caller closes it."""
         self._policy = policy
         self._own_head = policy.head
@@ -66,7 +65,7 @@ class ServedBundle:
         """Nothing is kept from one request to the next."""
 
 
-def bundle_metadata(policy: SmolVLAPolicy) -> dict[str, Any]:
+def bundle_metadata(policy: FlowPolicy) -> dict[str, Any]:
     """Return what a server of the bundle sends first: vLLM-Omni's keys, and names and units."""
     manifest = policy.manifest
     sizes = manifest.dimensions

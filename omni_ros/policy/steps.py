@@ -19,7 +19,7 @@ class HeadWithSteps:
     """
 
     def __init__(self, head: Any, manifest: Any, steps: int) -> None:
-        """:param head: a `smolvla_stages.ActionHead` of the bundle that `manifest` is of."""
+        """:param head: a `head_stage.ActionHead` of the bundle that `manifest` is of."""
         flow, sizes = manifest.flow, manifest.dimensions
         self._head = head
         self._sampler = FlowSampler(steps=steps, chunk=sizes.chunk, width=sizes.max_action)
@@ -36,7 +36,7 @@ class HeadWithSteps:
 
     def denoise(self, noise: np.ndarray, *, guide: Guide | None = None,
                 stop: Callable[[], bool] | None = None) -> np.ndarray:
-        """As `smolvla_stages.ActionHead.denoise`."""
+        """As `head_stage.ActionHead.denoise`."""
         return self._sampler(noise, self._step, guide=guide, stop=stop)
 
     def _step(self, x: np.ndarray, step: int, t: float) -> np.ndarray:

@@ -7,7 +7,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from omni_ros.openpi.live import ParityMeter, outside
+from omni_ros.openpi.dialect import Dialect
+from omni_ros.openpi.live import ParityMeter, drawing, outside
+from omni_ros.policy.noise import noise
 
 LIMITS = {"lower": np.array([-1.0, 0.0]), "upper": np.array([1.0, 4.0]), "velocity": np.array([2.0, 1.0]),
           "names": ("lift", "grip"), "slack": 0.1}  # fmt: skip
@@ -89,3 +91,25 @@ def test_the_summary_is_over_a_window_and_can_be_forgotten():
     assert count == 2 and largest.tolist() == [3.0, 3.0] and mean.tolist() == [2.0, 2.0]
     meter.clear()
     assert meter.summary() is None
+
+
+def test_a_remote_that_takes_noise_gets_what_the_local_policy_drew():
+    drawn, same = drawing({"takes": ["noise", "seed"], "noise_shape": [4, 2]}, Dialect.OPENPI,
+                          seed=3, stamp_ns=7)
+    assert same and np.array_equal(drawn["noise"], noise((4, 2), seed=3, stamp_ns=7))
+
+
+@pytest.mark.parametrize(("metadata", "dialect"), [
+    ({}, Dialect.VLLM), ({"takes": ["seed"]}, Dialect.OPENPI)])
+def test_a_remote_that_takes_only_a_seed_gets_one_that_repeats(metadata, dialect):
+    drawn, same = drawing(metadata, dialect, seed=3, stamp_ns=7)
+    assert not same and 0 <= drawn["seed"] < 2**31
+    assert drawn == drawing(metadata, dialect, seed=3, stamp_ns=7)[0]
+    assert drawn != drawing(metadata, dialect, seed=3, stamp_ns=8)[0]
+
+
+@pytest.mark.parametrize(("metadata", "dialect"), [
+    ({}, Dialect.OPENPI), ({}, Dialect.UNKNOWN), ({"takes": []}, Dialect.OPENPI),
+    ({"takes": "seed"}, Dialect.OPENPI), ({"takes": ["noise"], "noise_shape": 4}, Dialect.OPENPI)])
+def test_a_remote_that_may_not_know_the_words_is_not_sent_any(metadata, dialect):
+    assert drawing(metadata, dialect, seed=3, stamp_ns=7) == ({}, False)
