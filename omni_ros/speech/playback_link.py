@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 #: Bytes of a report at most.
 REPORT_BYTES = 1 << 16
+#: Ctrl-C is for the node, which ends the process in good order. Not a session of its own, where there
+#: is a choice: the kernel weighs sessions against each other, and this one would have to wait its turn.
+_APART: dict[str, Any] = (
+    {"process_group": 0} if sys.version_info >= (3, 11) else {"start_new_session": True})
 
 
 class Link:
@@ -111,7 +115,7 @@ def spawn(settings: SpeakerSettings) -> Link:
     try:
         process = subprocess.Popen(
             words, pass_fds=[theirs.fileno()], env=environment(), stdin=subprocess.DEVNULL,
-            stdout=log, stderr=log, start_new_session=True, cwd="/")
+            stdout=log, stderr=log, cwd="/", **_APART)
     except OSError:
         ours.close()
         log.close()

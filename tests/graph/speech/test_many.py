@@ -24,9 +24,9 @@ def held(pid: int) -> tuple[int, int, int]:
 
 
 def say_and_maybe_cancel(speech, number: int, chance: random.Random) -> str:
-    talk = speech.goal(f"goal number {number} of many")
+    talk = speech.goal(f"goal {number}")
     if number % 3 == 0:
-        threading.Event().wait(chance.uniform(0.0, 0.3))
+        threading.Event().wait(chance.uniform(0.0, 0.15))
         talk.cancel()
     return talk.end()[0]
 
