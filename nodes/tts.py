@@ -98,6 +98,10 @@ class TtsNode(LifecycleNode):
         self._was_audible = None
         self.get_logger().info(
             f"voice {self.voice_name}, {self.speaker.text}; {self.placement_texts[0]}")
+        for name, voice in self._voices.items():
+            # Of voices that measure themselves: that they are too slow, before it is heard.
+            if verdict := getattr(voice, "verdict", ""):
+                self.get_logger().warning(f"voice {name}: {verdict}")
 
     def _prepare(self, share) -> None:
         """In the thread that speaks: bind it, then load, so that the voices' threads are bound too."""

@@ -67,6 +67,11 @@ class QwenVoice:
         self._closed = False
         self._warm_up()
 
+    @property
+    def verdict(self) -> str:
+        """What there is to say about this machine in numbers; "" if it keeps up."""
+        return self.pace.verdict()
+
     def start(
         self,
         text: str | Iterable[str],
@@ -87,7 +92,7 @@ class QwenVoice:
         slack: Callable[[], float] | None,
         wanted: Callable[[], bool],
     ) -> Chunks:
-        if verdict := self.pace.verdict():
+        if verdict := self.verdict:
             _log.warning("%s: %s", self.name, verdict)
         feed = TextFeed(text, self._parts.encode, span_tokens=self._span_tokens(utterance),
                         check=_check_length, wanted=wanted)  # fmt: skip
@@ -177,7 +182,7 @@ class QwenVoice:
         for size, seconds in spent.items():
             self.pace.add("vocoder", seconds, size)
             self.schedule.took(size, seconds + size * frame)
-        if verdict := self.pace.verdict():
+        if verdict := self.verdict:
             _log.warning("%s: %s", self.name, verdict)
 
     def _count(self, seconds: dict[str, float]) -> None:

@@ -302,6 +302,7 @@ def test_a_machine_that_cannot_keep_up_is_said_with_numbers_before_it_speaks(voi
     next(chunks)
     assert "takes 160 ms for a frame of 80 ms (talker 40, predictor 100, vocoder 20)" in caplog.text
     assert "gaps, some 50% of the time" in caplog.text
+    assert voice.verdict in caplog.text
 
 
 def test_a_machine_that_keeps_up_says_nothing(voice, caplog):
