@@ -223,7 +223,7 @@ class Recorder(Node):
             if source.gaps and (self._all or not source.role.startswith("camera/")):
                 lost[source.name] = lost.get(source.name, 0) + source.gaps
         return {
-            "bag": str(self._disk.bag.folder),
+            "bag": self._disk.bag.folder.name,
             "received": {s.name: s.received for s in self._inputs.values() if s.received},
             "written": self._disk.written, "lost": lost,
             "pictures_missing": [list(one) for one in self._missing],
@@ -259,7 +259,7 @@ class Recorder(Node):
         report = self.report()
         megabytes = self._disk.bag.bytes_written / 1e6
         self.get_logger().info(
-            f"recorded {sum(report['written'].values())} messages, {megabytes:.1f} MB, to {report['bag']}"
+            f"recorded {sum(report['written'].values())} messages, {megabytes:.1f} MB, to {self._disk.bag.folder}"
             f"; lost {sum(report['lost'].values())}, pictures missing {self._missing_count}"
             + ("" if self._disk.stopped in ("", "closed") else f"; {self._disk.stopped}"))
         super().destroy_node()

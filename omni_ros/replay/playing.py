@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from omni_ros.replay.contents import Contents, Joints
-from omni_ros.replay.plans import Plan
+from omni_ros.replay.plans import Plan, picture_words
 
 #: The clock stands so long before anything is published: at the start and after a jump, seconds.
 SETTLE_S = 0.4
@@ -81,6 +81,13 @@ class Timetable:
     def __init__(self, contents: Contents, plans: Iterable[Plan]) -> None:
         """:param plans: of the chunks that are to be decided again; those that lack something are
         left out. :raises ValueError: none is left."""
+        plans = list(plans)
+        stamps = {topic: {picture.stamp_ns for picture in pictures}
+                  for topic, pictures in contents.pictures.items()}
+        for plan in plans:
+            absent = [picture_words(wanted.camera, wanted.stamp_ns) for wanted in plan.wanted
+                      if wanted.stamp_ns not in stamps.get(wanted.topic, ())]
+            plan.missing += [words for words in absent if words not in plan.missing]
         self.plans = [plan for plan in plans if not plan.missing and plan.wanted]
         if not self.plans:
             raise ValueError(
