@@ -29,6 +29,9 @@ from omni_ros.speech.voice import SpeechChunk, SpeechRefused, Utterance, check_u
 
 #: Slower or faster than this the voice was never trained for, and is not understood.
 RATES = (0.5, 2.0)
+#: An abort is seen between two programs, and the sink is silenced beside it. Where other work makes
+#: the large window slow, small ones, which cost twice as much, would make it worse.
+MOST_S = 0.2
 
 
 class PiperVoice:
@@ -65,7 +68,7 @@ class PiperVoice:
         self._decoder = Decoder(parts["decoder"], manifest.decoder.context, self.frame_samples)
         frame_s = self.frame_samples / self.sample_rate
         self._windows = {self._decoder.new_frames(size): size for size in self._decoder.sizes}
-        self._schedule = Schedule(tuple(self._windows), frame_s)
+        self._schedule = Schedule(tuple(self._windows), frame_s, most_s=MOST_S)
         self._utterances = Utterances(self.name)
         self._closed = False
         self._warm_up()
