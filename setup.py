@@ -56,12 +56,15 @@ setup(
     # models/ and native/ likewise: top-level folders in the source tree, inside the package once installed.
     packages=[
         *find_packages(include=["omni_ros", "omni_ros.*"]), "omni_ros.config", "omni_ros.native",
+        "omni_ros.interfaces",  # the .msg files, to read bags that do not hold them
         *("omni_ros." + name for name in find_packages(include=["models", "models.*"])),
     ],
     package_dir={
-        "omni_ros.config": "config", "omni_ros.native": "native", "omni_ros.models": "models"},
+        "omni_ros.config": "config", "omni_ros.native": "native", "omni_ros.models": "models",
+        "omni_ros.interfaces": "msg"},
     package_data={
         "omni_ros.config": ["*.yaml", "robots/*.yaml", "openpi/*.yaml"],
+        "omni_ros.interfaces": ["*.msg"],
         "omni_ros.native": ["*.cpp", "*.h", "CMakeLists.txt"],
         "omni_ros.models.tabletop": ["checkpoint/*", "checkpoint/vlm/*", "record/*"],
     },
