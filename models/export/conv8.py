@@ -56,7 +56,8 @@ def quantise(method: Method, inputs: list[tuple[torch.Tensor, ...]]) -> Method:
     )
     from torchao.quantization.pt2e.quantize_pt2e import convert_pt2e, prepare_pt2e
 
-    quantizer = XNNPACKQuantizer().set_global(get_symmetric_quantization_config(is_per_channel=True))
+    how = get_symmetric_quantization_config(is_per_channel=True)
+    quantizer = XNNPACKQuantizer().set_global(how)
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")
         exported = torch.export.export(method.module.decoder, inputs[0], strict=False)
@@ -116,7 +117,8 @@ def spoken(checkpoint: QwenCheckpoint, frames: int) -> torch.Tensor:
     language = next(iter(config.languages.values()))
     head = [ids["think"], ids["think_bos"], language, ids["think_eos"], ids["pad"], ids["bos"]]
     beside = [text["tts_pad"]] * 4 + [text["tts_bos"], text["tts_pad"]]
-    hidden, logits = talker(torch.stack([row + codec[code] for row, code in zip(beside, head, strict=True)]))
+    prompt = [row + codec[code] for row, code in zip(beside, head, strict=True)]
+    hidden, logits = talker(torch.stack(prompt))
     made = []
     for _ in range(frames):
         first = int(logits[:config.vocoder.codes].argmax())

@@ -1,6 +1,6 @@
 # Copyright 2026 The omni_ros authors
 # SPDX-License-Identifier: Apache-2.0
-"""The talker for llama.cpp: a GGUF file of its architecture "qwen3tts", written by the gguf package.
+"""The talker for llama.cpp: a GGUF file of its architecture "qwen3tts", by the gguf package.
 
 Prompts are built by the host and handed over as embeddings, so the file's vocabulary is the codes
 alone: a third of the size, and logits that need no padding. Kinds: f32, f16, q8_0 and q4_0 by the
@@ -108,7 +108,7 @@ def write(checkpoint: QwenCheckpoint, path: Path, kind: str) -> None:
     writer.add_layer_norm_rms_eps(sizes.eps)
     writer.add_rope_freq_base(sizes.rope_base)
     # A speech prompt's three positions are always equal, so how they share the angles is no matter,
-    # if only each angle is somebody's: angle i is that of position i % 3, else of a fourth that is 0.
+    # if only each is somebody's: angle i is that of position i % 3, else of a fourth that is 0.
     angles = sizes.head_dim // 2
     writer.add_rope_dimension_sections([(angles + 2) // 3, (angles + 1) // 3, angles // 3, 0])
     for name, values in tensors(checkpoint):

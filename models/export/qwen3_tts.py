@@ -17,7 +17,6 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from omni_ros.bundles import (
@@ -39,10 +38,9 @@ from .methods import LoweredMethod, lower_methods
 from .qwen3_tts_parts import (
     PARTS, Shape, build, check_recipes, plain_options, program_names, quantised,
 )
+from .qwen3_tts_sections import TABLES, TOKENIZER, speech_section, write_tables
 from .stage import furthest, tensors
 
-TOKENIZER = "tokenizer.json"
-TABLES = {name: f"{name}.npy" for name in ("text", "codec", "predictor", "codebooks")}
 #: How far a program may be from the network in PyTorch, relative to max(1, largest value).
 LIMITS = {"fp32": 1e-4, "int8": 0.25, "int4": 0.7, "conv8": 0.5}
 GGUF_KINDS = ("f32", "f16", "q8_0", "q4_0", "q4_k")
@@ -260,68 +258,15 @@ def do(source: Path, part: str, recipe: str, shape: Shape, path: Path, work: Pat
             for name in methods}
 
 
-def write_tables(checkpoint: load.QwenCheckpoint, folder: Path) -> None:
-    """Write the tables, the text's a few rows at a time."""
-    config = checkpoint.config
-    shape = (config.talker.text_rows, config.talker.stack.width)
-    table = np.lib.format.open_memmap(folder / TABLES["text"], mode="w+", dtype=np.float32,
-                                      shape=shape)
-    start = 0
-    for rows in load.text_rows(checkpoint):
-        table[start:start + len(rows)] = rows.numpy()
-        start += len(rows)
-    table.flush()
-    del table
-    for name, values in (("codec", load.codec_table(checkpoint)),
-                         ("predictor", load.predictor_table(checkpoint)),
-                         ("codebooks", load.codebooks(checkpoint))):
-        rows = values.reshape(-1, values.shape[-1]).float().numpy()
-        np.save(folder / TABLES[name], np.ascontiguousarray(rows))
-
-
-def speech_section(
-    checkpoint: load.QwenCheckpoint, shape: Shape, gguf: Mapping[str, str]
-) -> bundle_layout.Speech:
-    """Return the manifest's description of the network."""
-    config = checkpoint.config
-    talker, predictor, vocoder = config.talker, config.predictor, config.vocoder
-    with torch.device("meta"):
-        tails = load.Vocoder(vocoder).tails
-
-    def sizes(stack, *names: str) -> dict[str, Any]:
-        return {name: getattr(stack, name) for name in names}
-
-    common = ("layers", "kv_heads", "head_dim", "rope_base")
-    return bundle_layout.Speech(
-        kind=config.kind,
-        talker=bundle_layout.TalkerSizes(
-            **sizes(talker.stack, "width", "heads", *common), codes=talker.codes,
-            contexts=shape.contexts, prefill=shape.prefill, limit=talker.positions,
-        ),
-        predictor=bundle_layout.PredictorSizes(
-            **sizes(predictor.stack, "width", "heads", *common), codes=predictor.codes,
-            groups=predictor.groups,
-        ),
-        vocoder=bundle_layout.VocoderSizes(
-            **sizes(vocoder.stack, *common), codes=vocoder.codes, row=vocoder.codebook_dim,
-            window=vocoder.window, chunks=shape.chunks, tails=tuple(c for c, _ in tails),
-            lengths=tuple(n for _, n in tails),
-        ),
-        text_ids=bundle_layout.TextIds(**config.text_ids),
-        codec_ids=bundle_layout.CodecIds(**config.codec_ids),
-        languages=dict(config.languages), speakers=dict(config.speakers),
-        dialects=dict(config.dialects), sampling=bundle_layout.Sampling(**config.sampling),
-        gguf=dict(gguf),
-    )
-
-
 def check_shape(shape: Shape) -> None:
     """Refuse sizes that no bundle can have."""
     for what, sizes in (("contexts", shape.contexts), ("chunks", shape.chunks)):
         if not sizes or list(sizes) != sorted(set(sizes)) or sizes[0] < 1:
             raise ValueError(f"{what} are {list(sizes)}: expected whole numbers that rise")
     if shape.chunks[0] != 1:
-        raise ValueError(f"chunks are {list(shape.chunks)}: expected 1 first, for what is left over")
+        raise ValueError(
+            f"chunks are {list(shape.chunks)}: expected 1 first, for frames that are left over"
+        )
     if not 1 <= shape.prefill <= shape.contexts[0]:
         raise ValueError(f"prefill is {shape.prefill}: expected 1 to {shape.contexts[0]}")
 

@@ -1,6 +1,6 @@
 # Copyright 2026 The omni_ros authors
 # SPDX-License-Identifier: Apache-2.0
-"""The networks at work in PyTorch: what the programs are measured against. Greedy, one at a time."""
+"""The networks at work in PyTorch, greedily: what the programs are measured against."""
 
 from __future__ import annotations
 

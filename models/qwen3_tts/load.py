@@ -19,7 +19,8 @@ from torch import nn
 from ..common.errors import CheckpointError, listed
 from ..common.weights import Weights
 from . import keys
-from .config import QwenConfig, read_config
+from .config import QwenConfig
+from .read_config import read_config
 from .talker import Predictor, Talker
 from .vocoder import Vocoder
 
@@ -66,8 +67,8 @@ def check(weights: Weights, wanted: Iterable[keys.Part], also: Iterable[keys.Par
     missing = [key for key in shapes if key not in weights.names]
     if missing:
         raise CheckpointError(
-            f"{weights.folder}: {len(missing)} tensors are missing: {listed(missing, 3)}; fetch all "
-            "of its files, or correct the sizes in config.json"
+            f"{weights.folder}: {len(missing)} tensors are missing: {listed(missing, 3)}; fetch "
+            "all of its files, or correct the sizes in config.json"
         )
     known = {**shapes, **{part.key: part.shape for part in also}}
     for key, shape in known.items():
@@ -81,8 +82,8 @@ def check(weights: Weights, wanted: Iterable[keys.Part], also: Iterable[keys.Par
            if name not in known and not name.startswith(keys.UNUSED)]
     if odd:
         raise CheckpointError(
-            f"{weights.folder}: {len(odd)} tensors are of no known use: {listed(odd, 3)}; expected a "
-            "checkpoint as released (merge adapters, leave out the optimiser)"
+            f"{weights.folder}: {len(odd)} tensors are of no known use: {listed(odd, 3)}; expected "
+            "a checkpoint as released (merge adapters, leave out the optimiser)"
         )
 
 

@@ -21,8 +21,9 @@ from pathlib import Path
 import torch
 
 from . import keys
-from .config import CODEC_IDS, TEXT_IDS, QwenConfig, read_config
+from .config import CODEC_IDS, TEXT_IDS, QwenConfig
 from .keys import Part
+from .read_config import read_config
 from .tokenizer import NAME, byte_tokenizer
 
 #: talker: width, mlp, layers, heads, key heads, head width; text width; predictor likewise;

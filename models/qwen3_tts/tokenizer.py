@@ -57,7 +57,8 @@ def build(folder: Path):
     tokenizer = Tokenizer(models.BPE.from_file(str(paths[0]), str(paths[1])))
     tokenizer.normalizer = normalizers.NFC()
     tokenizer.pre_tokenizer = Sequence([
-        Split(Regex(SPLIT), behavior="isolated"), ByteLevel(add_prefix_space=False, use_regex=False),
+        Split(Regex(SPLIT), behavior="isolated"),
+        ByteLevel(add_prefix_space=False, use_regex=False),
     ])
     tokenizer.decoder = decoders.ByteLevel()
     added = read_json(paths[2]).get("added_tokens_decoder", {})
@@ -65,9 +66,9 @@ def build(folder: Path):
         raise CheckpointError(f"{paths[2]}: added_tokens_decoder: expected an object")
     for id_, token in sorted(added.items(), key=lambda item: int(item[0])):
         content = str(token["content"])
-        tokenizer.add_special_tokens([AddedToken(content, normalized=False, special=True)]
-                                     ) if token.get("special", True) else tokenizer.add_tokens(
-            [AddedToken(content, normalized=False)])
+        special = bool(token.get("special", True))
+        add = tokenizer.add_special_tokens if special else tokenizer.add_tokens
+        add([AddedToken(content, normalized=False, special=special)])
         if tokenizer.token_to_id(content) != int(id_):
             raise CheckpointError(
                 f"{paths[2]}: {content} has the id {id_}, behind vocab.json it would be "
@@ -124,7 +125,7 @@ def byte_tokenizer(marks: dict[str, int]) -> str:
         "model": {"type": "BPE", "dropout": None, "unk_token": None,
                   "continuing_subword_prefix": None, "end_of_word_suffix": None,
                   "fuse_unk": False, "byte_fallback": False, "ignore_merges": False,
-                  "vocab": vocabulary | {name: id_ for name, id_ in marks.items()}, "merges": []},
+                  "vocab": vocabulary | dict(marks), "merges": []},
     }
     return json.dumps(data, ensure_ascii=False)
 

@@ -22,7 +22,9 @@ from .config import Layers, VocoderConfig
 class CausalConv(nn.Module):
     """A convolution that looks back: [1, in, n] and its tail to [1, out, n] and the next tail."""
 
-    def __init__(self, given: int, made: int, size: int, dilation: int = 1, groups: int = 1) -> None:
+    def __init__(
+        self, given: int, made: int, size: int, dilation: int = 1, groups: int = 1
+    ) -> None:
         super().__init__()
         self.tail = (given, (size - 1) * dilation)
         self.conv = nn.Conv1d(given, made, size, dilation=dilation, groups=groups)

@@ -232,7 +232,7 @@ def check(manifest: QwenManifest) -> None:
 
 
 def contents(bundle: Bundle) -> None:
-    """Look at the tables. :raises BundleError: they are not what the manifest says, or not finite."""
+    """Look at the tables. :raises BundleError: they are not as the manifest says, or not finite."""
     tables = open_tables(bundle)
     for name in ("text", "codec"):
         _check_finite(bundle, getattr(bundle.manifest.tables, name), getattr(tables, name).array)

@@ -39,9 +39,10 @@ def programs(speech: Speech, frame_samples: int) -> dict[str, tuple[Shapes, Shap
     made: dict[str, tuple[Shapes, Shapes]] = {}
     talker, predictor, vocoder = speech.talker, speech.predictor, speech.vocoder
     for context in talker.contexts:
-        for name, n in ((f"talker_step_{context}", 1), (f"talker_prefill_{context}", talker.prefill)):
-            if name.startswith("talker_prefill") and n == 1:
-                continue
+        sizes = {f"talker_step_{context}": 1}
+        if talker.prefill > 1:
+            sizes[f"talker_prefill_{context}"] = talker.prefill
+        for name, n in sizes.items():
             inputs = {
                 "x": (n, talker.width), "cos": (n, talker.head_dim // 2),
                 "sin": (n, talker.head_dim // 2), "mask": (1, context),

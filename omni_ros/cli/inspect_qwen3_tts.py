@@ -40,9 +40,9 @@ def network(manifest: Any) -> Iterable[tuple[str, str]]:
     )
     draws = speech.sampling
     yield "sampling", (
-        f"top-k {draws.top_k}, top-p {draws.top_p:g}, temperature {draws.temperature:g}, repetition "
-        f"penalty {draws.repetition_penalty:g}; codes behind the first: top-k {draws.sub_top_k}, "
-        f"top-p {draws.sub_top_p:g}, temperature {draws.sub_temperature:g}"
+        f"top-k {draws.top_k}, top-p {draws.top_p:g}, temperature {draws.temperature:g}, "
+        f"repetition penalty {draws.repetition_penalty:g}; codes behind the first: "
+        f"top-k {draws.sub_top_k}, top-p {draws.sub_top_p:g}, temperature {draws.sub_temperature:g}"
     )
     yield "llama.cpp", ", ".join(
         f"{kind} ({manifest.files[file].bytes / 1e6:.1f} MB)" for kind, file in speech.gguf.items()

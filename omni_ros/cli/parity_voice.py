@@ -54,15 +54,17 @@ def render(document: dict[str, Any], width: int = 80) -> str:
         snr = row["snr_db"]
         table.append((
             row["variant"], f"{min(until)}", f"{statistics.median(until):g}", f"{max(until)}",
-            f"{untouched}", f"{row['equal']:.1%}", f"{row['same_past']:.1%}", "equal" if snr is None else f"{snr:.1f}",
+            f"{untouched}", f"{row['equal']:.1%}", f"{row['same_past']:.1%}",
+            "equal" if snr is None else f"{snr:.1f}",
         ))  # fmt: skip
     header = ("of the bundle", "first", "median", "last", "whole", "codes", "next", "SNR, dB")
     prose = (
         f"{document['texts']} texts, greedily, up to {document['frames']} frames of each. first, "
         "median, last: frames before a code differs; whole: texts without any such; codes: share "
-        "that is equal; next: the same if the past is the unquantised voice's (code 0 for a talker, "
-        "the others for a predictor); SNR: of the samples, those of the unquantised voice being the signal. Once "
-        "a code differs both go on from different pasts, so that codes and SNR then say little.",
+        "that is equal; next: the same if the past is the unquantised voice's (code 0 for a "
+        "talker, the others for a predictor); SNR: of the samples, those of the unquantised voice "
+        "being the signal. Once a code differs both go on from different pasts, so that codes and "
+        "SNR then say little.",
         one_line(document["provenance"]),
     )
     lines = [textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False)

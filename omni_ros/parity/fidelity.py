@@ -50,10 +50,10 @@ class Fidelity:
     :param until_differs: frames before the first code that differs, by text; all of them if none
         does. :param frames: said by the unquantised one, by text.
     :param equal: share of codes that are equal, of all frames that both said.
-    :param same_past: share of codes that are equal, if the past is the unquantised one's: code 0 for
-        a talker, the others for a predictor, all for both.
-    :param snr_db: of the samples, the unquantised ones being the signal; both by its vocoder, or for
-        a vocoder of its codes. None: nothing differs.
+    :param same_past: share of codes that are equal, if the past is the unquantised one's: code 0
+        for a talker, the others for a predictor, all for both.
+    :param snr_db: of the samples, the unquantised ones being the signal; both by its vocoder, or
+        for a vocoder of its codes. None: nothing differs.
     """
 
     variant: str

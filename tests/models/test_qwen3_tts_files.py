@@ -122,7 +122,7 @@ def test_a_talker_that_llama_cpp_has_not_is_refused_and_told_of(tmp_path, checkp
 
 
 def test_tables_are_what_the_checkpoint_says(tmp_path, checkpoint):
-    from omni_ros.models.export.qwen3_tts import TABLES, write_tables
+    from omni_ros.models.export.qwen3_tts_sections import TABLES, write_tables
 
     write_tables(checkpoint, tmp_path)
     text = np.load(tmp_path / TABLES["text"], mmap_mode="r")

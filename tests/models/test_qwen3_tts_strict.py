@@ -1,6 +1,6 @@
 # Copyright 2026 The omni_ros authors
 # SPDX-License-Identifier: Apache-2.0
-"""Checkpoints of Qwen3-TTS that are odd are refused with what is odd; those as released are taken."""
+"""Odd checkpoints of Qwen3-TTS are refused with what is odd; those as released are taken."""
 
 from __future__ import annotations
 
