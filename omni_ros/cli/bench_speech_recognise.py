@@ -35,7 +35,7 @@ def heard(text: str, normalise: Callable[[str], str]) -> str:
     # Two spellings of the same sounds.
     for one, other in (("mr", "mister"), ("mrs", "missus"), ("misses", "missus"), ("okay", "ok")):
         words = re.sub(rf"\b{one}\b", other, words)
-    return " ".join(re.sub(r"\b([ap])m\b", r"\1 m", words).split())
+    return " ".join(re.sub(r"\bpm\b", "p m", words).split())
 
 
 def errors(wanted: Sequence[str], found: Sequence[str]) -> int:

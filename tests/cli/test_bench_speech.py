@@ -84,6 +84,7 @@ def test_word_errors_are_the_fewest_changes(wanted, found, count):
 def test_figures_that_a_recogniser_writes_are_heard_as_words():
     assert heard("It costs $3.50, Mr. Lee!", normalise) == (
         "it costs three dollars and fifty cents mister lee")
+    assert heard("I am late, it is 3:15pm.", normalise) == "i am late it is three fifteen p m"
 
 
 def test_the_lists_are_of_the_length_that_is_reported_and_their_words_are_plain():
