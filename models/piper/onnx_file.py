@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The weights in an ONNX file, read without the onnx package.
 
-Only stored tensors and the names of a convolution's inputs are wanted, which is a page of protobuf's
-wire format; the package would bring a compiler of graphs and four further packages along for it.
+Only stored tensors and the names of a convolution's inputs are wanted, which is a page of
+protobuf's wire format; the package would bring a compiler of graphs and four further packages.
 """
 
 from __future__ import annotations
@@ -70,7 +70,9 @@ def read_weights(path: Path) -> OnnxWeights:
     except OSError as error:
         raise CheckpointError(f"{path}: {error.strerror}") from None
     except (ValueError, IndexError, TypeError, UnicodeDecodeError) as error:
-        raise CheckpointError(f"{path} is no readable ONNX file ({error}); fetch it again") from None
+        raise CheckpointError(
+            f"{path} is no readable ONNX file ({error}); fetch it again"
+        ) from None
     for weight, bias in biases.items():
         if weight in tensors and weight.startswith("onnx::") and bias.endswith(".bias"):
             tensors[bias.removesuffix("bias") + "weight"] = tensors.pop(weight)

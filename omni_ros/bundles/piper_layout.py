@@ -164,7 +164,8 @@ def read_symbols(bundle: Bundle) -> dict[str, int]:
         if lacking:
             raise ValueError(f"it lacks {lacking}")
     except (OSError, ValueError, RecursionError) as error:
-        raise BundleError(f"{path}: holds no symbols ({' '.join(str(error).split())[:200]})") from error
+        reason = " ".join(str(error).split())[:200]
+        raise BundleError(f"{path}: holds no symbols ({reason})") from error
     return table
 
 

@@ -129,7 +129,8 @@ class Spoken:
         """Return an empty last chunk: the text ended after all of it was said."""
         self.ended = True
         return SpeechChunk(
-            np.zeros(0, np.float32), self._samples, self._script.characters, self._speaking, {}, True
+            np.zeros(0, np.float32), self._samples, self._script.characters, self._speaking, {},
+            True,
         )
 
 

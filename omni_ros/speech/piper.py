@@ -161,7 +161,9 @@ class PiperVoice:
         symbols = self._table.symbols(piece)
         drawn = self._encoder.draw(symbols, draw, number, self._decoder.sizes[0])
         if not np.isfinite(drawn).all():
-            raise SpeechRefused(f"{piece!r} has no sound in the voice {self.name}; word it otherwise")
+            raise SpeechRefused(
+                f"{piece!r} has no sound in the voice {self.name}; word it otherwise"
+            )
         timings["text"] = timings.get("text", 0.0) + time.perf_counter() - began
         return ClauseSound(drawn, self._flow, self._decoder)
 

@@ -9,7 +9,7 @@ from `context` frames on; likewise at the end. So the parts that are used are th
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Generator, Mapping
 
 import numpy as np
 
@@ -112,7 +112,9 @@ class ClauseSound:
         """Whether all of it was made."""
         return self.spoken == self.total
 
-    def steps(self, most: int, timings: dict[str, float]):
+    def steps(
+        self, most: int, timings: dict[str, float]
+    ) -> Generator[np.ndarray | None, None, None]:
         """Make the next samples with a window of up to `most` frames.
 
         A generator: it stops with None before each run of a program, so that one can be the last,

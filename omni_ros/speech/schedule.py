@@ -36,7 +36,9 @@ class Schedule:
         most_s: float = MOST_S,
     ) -> None:
         if not sizes or list(sizes) != sorted(set(sizes)) or sizes[0] < 1:
-            raise ValueError(f"sizes are {list(sizes)}: expected whole numbers that rise, from 1 on")
+            raise ValueError(
+                f"sizes are {list(sizes)}: expected whole numbers that rise, from 1 on"
+            )
         if not frame_s > 0:
             raise ValueError(f"frame_s is {frame_s}: expected seconds, more than 0")
         self.sizes, self.frame_s, self.most_s = tuple(sizes), frame_s, most_s

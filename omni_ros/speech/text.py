@@ -25,6 +25,9 @@ _LETTER = re.compile(r"[^\W\d_]")
 #: No letters, though Unicode calls them so: masculine and feminine ordinals, and the like.
 _NOT_REFUSED = ("LATIN", "MODIFIER", "FEMININE", "MASCULINE")
 
+#: Unicode's categories of signs, of what is not assigned, of marks that join others.
+_NO_TEXT = ("So", "Sk", "Cs", "Co", "Cn", "Cf", "Mn", "Me")
+
 
 def normalise(text: str) -> str:
     """Return a clause as words; "" if there is nothing in it to say.
@@ -48,8 +51,8 @@ def _clean(text: str) -> str:
     kept = []
     for char in text:
         kind = unicodedata.category(char)
-        if kind in ("So", "Sk", "Cs", "Co", "Cn", "Cf", "Mn", "Me") and char not in SIGNS and char != "^":
-            # Emoji and what joins them; accents that stand alone. (No space: they may sit in words.)
+        if kind in _NO_TEXT and char not in SIGNS and char != "^":
+            # Emoji and what joins them; accents that stand alone, without a space: they sit in words.
             kept.append(" " if kind == "So" else "")
         elif kind[0] in "CZ":
             kept.append(" ")
