@@ -55,7 +55,8 @@ def _general(manifest: Manifest) -> Iterator[tuple[bool, str]]:
     yield (flow.min_period < flow.max_period,
            f"flow.min_period is {flow.min_period}, max_period {flow.max_period}")  # fmt: skip
     yield (image.low < image.high, f"image.low is {image.low}, high {image.high}")
-    yield (image.low <= image.pad_value <= image.high,
+    # LeRobot 0.4 padded a π0's pictures with -1 before scaling, which is as far below it again.
+    yield (2 * image.low - image.high <= image.pad_value <= image.high,
            f"image.pad_value is {image.pad_value}, beyond {image.low} to {image.high}")
     yield (manifest.tokenizer.max_length == sizes.language_tokens,
            f"tokenizer.max_length is {manifest.tokenizer.max_length}, dimensions.language_tokens "
