@@ -20,7 +20,7 @@ from omni_ros.nodes._player_messages import chunk_from_message
 from omni_ros.nodes._support import duration_message, time_message, to_ns
 from omni_ros.openpi.arbitration import Arbiter, Decision, Moment, Source
 from omni_ros.openpi.live import Difference, ParityMeter, drawing
-from omni_ros.openpi.states import State
+from omni_ros.openpi.states import Reason, State
 from omni_ros.player.chunk import Refusal
 
 OFF, PARITY, REPLAN = "off", "parity", "replan"
@@ -91,6 +91,7 @@ class Work:
         """Whatever is known or under way belongs to a past mode or clock."""
         self._era += 1
         self._local_ns: int | None = None
+        self._unplayable: Reason | None = None  # why the last reply was not
         self._arbiter.forget()
         self._meter.clear()
         self._senses.reset()
@@ -183,7 +184,8 @@ class Work:
         local_s = None if self._local_ns is None else max(0.0, (now_ns - self._local_ns) * 1e-9)
         episode_s = None if self._episode_s is None else now - self._episode_s
         return self._arbiter.decide(Moment(
-            now, link.state, link.reason, local_s, episode_s, self._node.demanded))
+            now, link.state, link.reason, local_s, episode_s, self._node.demanded,
+            self._unplayable))
 
     def _ask(self, decision: Decision, now_ns: int) -> None:
         now = time.monotonic()
@@ -211,6 +213,7 @@ class Work:
             return
         try:
             rows = self._maker.rows(outcome, tag.seen.positions)
+            self._unplayable = None
             if self._mode == PARITY:
                 self._compare(self._meter.remote(
                     tag.seen.stamp_ns, self._maker.absolute(rows, tag.seen.positions),
@@ -221,6 +224,7 @@ class Work:
                 self._dropped["not_followed"] += 1
         except Unplayable as error:
             self._drop(error.code, str(error))
+            self._unplayable = Reason(error.code, str(error))
             self._node.get_logger().warning(
                 f"a reply of the remote policy is dropped, {error.code}: {error}",
                 throttle_duration_sec=5.0)
@@ -228,8 +232,9 @@ class Work:
     def _offer(self, rows: np.ndarray, seen: Seen, now_ns: int) -> None:
         age_s = (now_ns - seen.stamp_ns) * 1e-9
         if age_s > self._deadline_s:
-            self._drop(
-                "late", f"its observation is {age_s:.2f} s old, limit {self._deadline_s:g} s")
+            text = f"its observation is {age_s:.2f} s old, limit {self._deadline_s:g} s"
+            self._drop("late", text)
+            self._unplayable = Reason("late", text)
             return
         self._node.chunks.publish(self._maker.chunk(
             rows, seen.stamp_ns, seen.positions, next(self._node.numbers)))

@@ -79,6 +79,7 @@ class Moment:
     :param local_age_s: age of the observation behind the newest local chunk; None: there is none.
     :param episode_age_s: since the instruction came or the arm was let go; None: no episode.
     :param demanded: somebody asks for the remote.
+    :param unplayable: why its last reply could not be played, though the link is good; None if it could.
     """
 
     now: float
@@ -87,6 +88,7 @@ class Moment:
     local_age_s: float | None
     episode_age_s: float | None
     demanded: bool = False
+    unplayable: Reason | None = None
 
 
 @dataclass(frozen=True)
@@ -115,11 +117,15 @@ class Arbiter:
     def decide(self, moment: Moment) -> Decision:
         """Return who is followed at a moment."""
         wanted, code, text = self._wish(moment)
-        usable = moment.link is State.ACTIVE
+        # Preferred and without a chunk to play, it would hold the local policy off until the arm stops.
+        usable = moment.link is State.ACTIVE and moment.unplayable is None
         asks = self.rule.every_s if wanted else self.rule.probe_s
         if moment.link is State.OFF:
             asks = 0.0
-        if wanted and not usable:
+        if wanted and moment.link is State.ACTIVE and not usable:
+            code = "remote_unplayable"
+            text = f"{text}; but the remote's last reply cannot be played: {moment.unplayable}"
+        elif wanted and not usable:
             name = moment.link.name.lower()
             code, text = f"remote_{name}", f"{text}; but the remote is {name}: {moment.link_reason}"
         self._source = Source.REMOTE if wanted and usable else Source.LOCAL

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -51,6 +53,16 @@ def test_why_a_wanted_remote_is_not_followed_is_told():
     decision = Arbiter(ReplanRule(use="always")).decide(moment(link=State.DEGRADED))
     assert decision.code == "remote_degraded" and "as it is" in decision.text
     assert decision.ask_every_s == ReplanRule().every_s  # asking is what mends it
+
+
+def test_a_remote_whose_last_reply_could_not_be_played_is_not_followed_but_asked_on():
+    wrong = replace(moment(), unplayable=Reason("out_of_limits", "lift asks for 41 rad"))
+    decision = Arbiter(ReplanRule(use="always")).decide(wrong)
+    assert decision.source is Source.LOCAL and decision.code == "remote_unplayable"
+    assert "41 rad" in decision.text and decision.ask_every_s == ReplanRule().every_s
+    # A link that is down as well says so first.
+    down = replace(wrong, link=State.DEGRADED)
+    assert Arbiter(ReplanRule(use="always")).decide(down).code == "remote_degraded"
 
 
 def test_a_remote_that_is_lost_is_left_at_once():

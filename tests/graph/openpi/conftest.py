@@ -110,20 +110,21 @@ class Bridged:
     """World, player and bridge, and what they say."""
 
     def __init__(self, graph, tools, folder: Path, url: str, *, local: bool = False,
-                 mode: str = "replan", **sections: dict) -> None:
+                 mode: str = "replan", simulated: bool = False, **sections: dict) -> None:
         self.graph, self.eventually = graph, tools.eventually
         self.bridge = graph.record(BridgeStatus, "bridge_status", LATCHED_QOS)
         self.player = graph.record(PlayerStatus, "action_player/status", LATCHED_QOS)
         self.chunks = graph.record(ActionChunk, "action_chunk", CHUNK_QOS)
         self.joints = graph.record(JointState, "joint_states", 100)
-        graph.start("world", image_rate=10.0)
-        graph.start("action_player")
+        clock = {"use_sim_time": True} if simulated else {}
+        graph.start("world", image_rate=10.0, publish_clock=simulated)
+        graph.start("action_player", **clock)
         names = ["world", "action_player"]
         if local:
-            graph.start("scripted_policy", path="wave")
+            graph.start("scripted_policy", path="wave", **clock)
             names.append("scripted_policy")
         graph.start("openpi_bridge", mode=mode, openpi=url, local_source="scripted",
-                    mapping=write_mapping(folder, **sections))
+                    mapping=write_mapping(folder, **sections), **clock)
         for name in [*names, "openpi_bridge"]:
             graph.bring_up(name)
         self._sentences = graph.publisher(String, "instruction", LATCHED_QOS)
@@ -158,10 +159,11 @@ class Bridged:
                           and not any(s.command_velocity), "STALE and at rest", moment)
 
     def stops(self, moment: float) -> list[str]:
-        """Stops since a moment, but for those of a machine too busy to pass joint states on."""
+        """Stops since a moment, but for those of a machine too busy to pass joint states on, or to
+        let the player tick."""
+        busy = {PlayerStatus.REASON_JOINT_STATE_STALE, PlayerStatus.REASON_CLOCK_JUMP}
         return [m.text for _, m in self.player.since(moment)
-                if m.state == PlayerStatus.STATE_STALE
-                and PlayerStatus.REASON_JOINT_STATE_STALE not in m.reasons]
+                if m.state == PlayerStatus.STATE_STALE and not busy & set(m.reasons)]
 
     def count(self, name: str) -> int:
         status = self.bridge.last

@@ -96,8 +96,31 @@ def test_replies_outside_of_the_joints_limits_are_dropped_and_counted(bridged, r
     robot.until(robot.bridge, lambda s: "dropped_out_of_limits" in s.counter_names, "a drop", 0.0)
     assert not robot.chunks and robot.bridge.last.chunks_offered == 0
     assert robot.player.last.state == PlayerStatus.STATE_HOLDING
+    assert robot.bridge.last.decision == "remote_unplayable"
     remote.policy.shift = 0.0
     robot.until_remote_plays()
+
+
+def test_on_simulated_time_it_replans_by_the_worlds_clock_and_survives_a_reset_of_it(bridged, remote):
+    robot = bridged(remote.url, simulated=True, local=True)
+    robot.until_remote_plays()
+    # Simulated time began at 0: stamps and ages are by it, on the status as on the chunks.
+    assert robot.bridge.last.header.stamp.sec < 10_000
+    assert all(m.header.stamp.sec < 10_000 for m in robot.chunks.messages)
+    process = next(p for p in robot.graph.processes if p.name == "world")
+    process.kill()  # the clock stands still
+    def offered() -> int:
+        return sum(m.source.startswith("openpi:") for m in robot.chunks.messages)
+
+    time.sleep(1.0)
+    count = offered()
+    time.sleep(1.0)
+    assert offered() <= count + 1  # without a clock nothing is new, and nothing is asked
+    robot.graph.start("world", name="world", image_rate=10.0, publish_clock=True)  # and goes back to 0
+    robot.graph.bring_up("world")
+    robot.eventually(lambda: "the clock went back" in robot.graph.logs(), "the clock went back")
+    robot.until_remote_plays()
+    assert robot.graph.state("openpi_bridge") == "active"
 
 
 def test_the_mode_changes_while_it_runs_and_the_local_policy_takes_over(bridged, remote):
