@@ -29,16 +29,17 @@ class Taken:
 
 def answer_methods(
     path: Path, methods: Sequence[str], work: Path, names: Mapping[str, Sequence[str]], *,
-    threads: int,
+    threads: int, share: bool,
 ) -> dict[str, tuple[dict[str, np.ndarray], Taken]]:
     """Return outputs by name and memory of each method, all of them loaded beside each other.
 
     :param work: has METHOD.given.npz, inputs by number; METHOD.answered.npz are put beside them.
-    :param names: of the outputs of each method.
+    :param names: of the outputs of each method. :param share: load them with their weights shared.
     :raises BundleError: it does not load or run; the file is named.
     """
     native.library()
-    outcome = run_child(__name__, (path, json.dumps(list(methods)), work, threads), 3600.0)
+    outcome = run_child(__name__, (path, json.dumps(list(methods)), work, threads, int(share)),
+                        3600.0)
     found: dict[str, Taken] = {}
     for event in outcome.events:
         if "error" in event:
@@ -54,7 +55,9 @@ def answer_methods(
     return made
 
 
-def main(path: str, methods: str, work: str, threads: str, *, parent: int) -> None:
+def main(
+    path: str, methods: str, work: str, threads: str, share: str, *, parent: int
+) -> None:
     """Be the child."""
     confine(parent)
     with telling() as tell:
@@ -65,7 +68,7 @@ def main(path: str, methods: str, work: str, threads: str, *, parent: int) -> No
                 with np.load(Path(work) / f"{method}.given.npz") as stored:
                     given = {int(index): stored[index] for index in stored.files}
                 before = resident()
-                program = Program(path, method, share_weights=True)
+                program = Program(path, method, share_weights=share == "1")
                 kept.append(program)
                 loaded = resident()
                 for index, values in given.items():

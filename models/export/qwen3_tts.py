@@ -23,6 +23,7 @@ from omni_ros.bundles import (
     BundleError, file_entry, layout, this_machine, verify_files, write_golden, write_manifest,
 )
 from omni_ros.bundles import qwen3_tts as bundle_layout
+from omni_ros.bundles.bundle import OWN_WEIGHTS
 from omni_ros.bundles.child import confine, run_child, telling
 
 from ..common.errors import CheckpointError
@@ -147,7 +148,7 @@ def export_part(
     names = program_names(part, shape, groups)
     try:
         answers = answer_methods(path, names, work, {n: made[n][2] for n in names},
-                                 threads=threads)
+                                 threads=threads, share=recipe not in OWN_WEIGHTS)
     except BundleError as error:
         raise LoweringError(f"{part} ({recipe}) does not run: {error}") from error
     peak.of_children()

@@ -11,6 +11,10 @@ from omni_ros.bundles.errors import BundleError, short
 from omni_ros.bundles.layout import Manifest, ProgramEntry, Tensor
 from omni_ros.programs import Program, ProgramError, TensorSpec
 
+#: Recipes with fixed ranges of activations: XNNPACK packs those with the weights, and a method that
+#: is given what was packed for another one computes nonsense, or crashes.
+OWN_WEIGHTS = ("conv8",)
+
 
 @dataclass(frozen=True)
 class Bundle:
@@ -41,8 +45,14 @@ class Bundle:
         if entry is None:
             known = ", ".join(self.manifest.programs)
             raise BundleError(f"{self.root}: has no program {short(name)}; it has: {known}")
-        methods = sum(other.file == entry.file for other in self.manifest.programs.values())
-        return load_program(self.path(entry.file), entry, share_weights=methods > 1)
+        share = shares_weights(self.manifest, entry)
+        return load_program(self.path(entry.file), entry, share_weights=share)
+
+
+def shares_weights(manifest: Manifest, entry: ProgramEntry) -> bool:
+    """Return whether a program has its weights in common with other methods of its file."""
+    methods = sum(other.file == entry.file for other in manifest.programs.values())
+    return methods > 1 and entry.recipe not in OWN_WEIGHTS
 
 
 def load_program(path: Path, entry: ProgramEntry, *, share_weights: bool = False) -> Program:
