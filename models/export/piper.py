@@ -25,7 +25,7 @@ FAMILY = "piper"
 SYMBOLS, TABLE, CARD = "symbols.json", "symbols.npy", "MODEL_CARD"
 #: Symbols of a clause, with those between them; frames of a window of the flow, of the decoder.
 #: The first decoder window is what the first sound waits for, the last one what costs least.
-SIZES = {"text": (96, 160, 256), "flow": (128,), "decoder": (24, 48, 96)}
+SIZES = {"text": (96, 192, 256), "flow": (128,), "decoder": (24, 48, 96)}
 INPUTS = {"text": ("symbols", "mask", "noise"), "flow": ("drawn", "mask"), "decoder": ("frames",)}
 OUTPUTS = {"text": ("mean", "spread", "durations"), "flow": ("frames",), "decoder": ("samples",)}
 #: What `omni export` asks for that is a policy's.
