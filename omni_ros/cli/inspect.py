@@ -27,7 +27,8 @@ VOICES = {"piper": "omni_ros.cli.inspect_piper", "qwen3_tts": "omni_ros.cli.insp
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options of `omni inspect`."""
-    parser.add_argument("bundle", type=Path, metavar="BUNDLE", help="folder that omni export wrote")
+    parser.add_argument("bundle", type=Path, metavar="BUNDLE",
+                        help="folder that omni export wrote, or the name of one that set-up made")
     parser.add_argument(
         "--verify", action="store_true",
         help="check every file's SHA-256 and run every golden vector, in a process that may die",
@@ -39,8 +40,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the bundle; return 1 if it is faulty."""
     from omni_ros.bundles import BundleError, read_manifest
+    from omni_ros.bundles.named import bundle_folder
 
     try:
+        if not arguments.bundle.exists():
+            arguments.bundle = bundle_folder(str(arguments.bundle))
         manifest = read_manifest(arguments.bundle)
         # The table first: it helps to understand the fault.
         if not arguments.json:
