@@ -55,8 +55,8 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
         try:
             out = tmp_path_factory.mktemp("bundles") / f"{name}_{recipe}.bundle"
             # No checkpoint of a π0 says how many heads its vision tower has.
-            sizes = json.loads((ORACLES / name / "arch.json").read_text())["tiny"]
-            heads = sizes.get("vis_heads") if name.startswith("pi0") else None
+            arch = json.loads((ORACLES / name / "arch.json").read_text())
+            heads = arch["tiny"].get("vis_heads") if name.startswith("pi0") else None
             export_checkpoint(ORACLES / name / "checkpoint", out, joints="raw", recipe=recipe,
                               vision_heads=heads, isolate=False)
         finally:
