@@ -87,7 +87,8 @@ def make_plans(contents: Contents, robot: Robot, fit: Fit, *, source: str = "",
     name = source or _source(contents)
     chunks = [chunk for chunk in contents.chunks if chunk.source == name]
     if contents.records:
-        return [_from_records(contents, chunk, robot, fit) for chunk in chunks]
+        return [_from_records(contents, chunk, fit) for chunk in chunks
+                if not is_of_fresh_joints(contents, chunk)]
     finder = _Finder(contents, robot, fit, instruction)
     return [finder.plan(chunk) for chunk in chunks]
 
@@ -107,7 +108,13 @@ def _source(contents: Contents) -> str:
 # -- as it was recorded --------------------------------------------------------------------------
 
 
-def _from_records(contents: Contents, chunk: Chunk, robot: Robot, fit: Fit) -> Plan:
+def is_of_fresh_joints(contents: Contents, chunk: Chunk) -> bool:
+    """True for a chunk of a prefix that was held (`policy.head_rate_hz`): no observation was taken."""
+    return bool(contents.records) and VISION not in chunk.timings and (
+        VISION, chunk.stamp_ns, chunk.observation_seq) not in contents.records and bool(chunk.timings)
+
+
+def _from_records(contents: Contents, chunk: Chunk, fit: Fit) -> Plan:
     key = chunk.stamp_ns, chunk.observation_seq
     records = {stage: contents.records.get((stage, *key)) for stage in (VISION, FUSION, HEAD)}
     plan = Plan(chunk, records=tuple(one for one in records.values() if one is not None))
@@ -116,7 +123,7 @@ def _from_records(contents: Contents, chunk: Chunk, robot: Robot, fit: Fit) -> P
     if fusion is not None and len(fusion.prompt):
         mask = np.array(fusion.prompt_mask, bool)
         plan.prompt = np.where(mask, np.array(fusion.prompt, np.int64), -1)
-    _take_head(plan, records[HEAD], robot)
+    _take_head(plan, records[HEAD])
     return plan
 
 
@@ -138,11 +145,10 @@ def _take_observation(plan: Plan, contents: Contents, record: Any, fit: Fit) -> 
     plan.state = np.array(record.state, np.float64) if len(record.state) else None
 
 
-def _take_head(plan: Plan, record: Any, robot: Robot) -> None:
+def _take_head(plan: Plan, record: Any) -> None:
     if record is None:
-        if robot.policy is not None and robot.policy.guidance == "rtc":
-            plan.missing.append(f"the {HEAD}'s record of chunk {plan.chunk.chunk_id}: what it went on "
-                                "from")
+        plan.missing.append(f"the {HEAD}'s record of chunk {plan.chunk.chunk_id}: it was lost, or the "
+                            "chunk was drawn for somebody else (serve:=true)")
         return
     width = len(plan.chunk.joint_names)
     plan.steps, plan.delay = int(record.steps), int(record.delay_rows)

@@ -247,6 +247,7 @@ def _session(runner: Any, store: Any, robot_text: str, bundle: Path, wanted: Any
             source=wanted.source, noise_seed=3, life={"sec": 1},
             timings=[{"stage": "arrival", "duration": {"nanosec": 8_000_000}},
                      {"stage": "intake", "duration": {"nanosec": 1_000_000}},
+                     {"stage": "vision_encoder", "duration": {"nanosec": 4_000_000}},
                      {"stage": "action_head", "duration": {"nanosec": 9_000_000}}])
         if not wanted.records:
             continue

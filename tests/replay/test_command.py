@@ -141,6 +141,7 @@ def suite(pytester, session, store, recording):
     return pytester
 
 
+@pytest.mark.slow
 def test_the_plug_in_makes_a_test_of_each_bag(suite, bundle, other_bundle):
     words = ["-p", "omni_ros.replay.pytest_plugin", "--replay-bags", "bags", "-p", "no:xdist"]
     good = suite.runpytest(*words, "--replay-bundle", bundle, "-v")
@@ -151,6 +152,7 @@ def test_the_plug_in_makes_a_test_of_each_bag(suite, bundle, other_bundle):
     bad.stdout.fnmatch_lines(["*DIFFERENT: tiny on *pick*", "*image.high was 1.0, is 0.9*"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("words", "error"), [
     (["--replay-bags", "nowhere", "--replay-bundle", "x"], "there is no such folder"),
     (["--replay-bags", "bags"], "without --replay-bundle"),

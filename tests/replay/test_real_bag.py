@@ -46,6 +46,7 @@ def test_it_is_small_enough_to_keep():
     assert sum(file.stat().st_size for file in BAG.iterdir()) < 5_000_000
 
 
+@pytest.mark.slow
 def test_it_comes_out_the_same_ten_times_of_ten(tabletop, info):
     """Bit for bit where it was recorded; elsewhere within what the bundle allows for."""
     known = dict(zip(info.version_names, info.version_values))

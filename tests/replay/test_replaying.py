@@ -94,6 +94,29 @@ def test_a_record_that_was_dropped_is_listed(session, write_bag, bundle):
     assert result.missing == ["the vision_encoder's record of observation 10"]
 
 
+def test_chunks_on_a_prefix_that_was_held_are_counted_and_passed_over(session, write_bag, bundle):
+    messages = session(2)
+    chunk = next(one for one in messages if one.topic == "/action_chunk")
+    header = dataclasses.replace(chunk.value.header, stamp=dataclasses.replace(
+        chunk.value.header.stamp, nanosec=70_000_000))
+    again = dataclasses.replace(chunk, at=chunk.at + 50_000_000, value=dataclasses.replace(
+        chunk.value, header=header, chunk_id=100, timings=chunk.value.timings[-1:]))
+    result = replay(write_bag([*messages, again]), bundle)
+    assert result.overall is Kind.SAME and kinds(result) == [Kind.SAME] * 2
+    assert result.passed_over == [
+        "1 chunks of fresh joints on a prefix that was held (policy.head_rate_hz)"]
+
+
+def test_a_chunk_whose_drawing_was_not_recorded_is_incomplete(session, write_bag, bundle):
+    """It may have been drawn for an OpenPI client, with that client's noise."""
+    messages = session(2)
+    gone = next(one for one in messages if one.topic == "/policy_record"
+                and one.value.stage == "action_head")
+    result = replay(write_bag([one for one in messages if one is not gone]), bundle)
+    assert kinds(result) == [Kind.INCOMPLETE, Kind.SAME]
+    assert "the action_head's record of chunk 1" in result.missing[0]
+
+
 def test_a_chunk_that_was_dropped_is_listed(session, write_bag, bundle):
     messages = session(3)
     gone = [one for one in messages if one.topic == "/action_chunk"][1]
