@@ -16,7 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from omni_ros.cli.demo_words import Words, intention, outcome, speech_argument
+from omni_ros.cli.demo_words import (
+    PATIENCE_S,
+    Words,
+    intention,
+    outcome,
+    speech_argument,
+)
 from omni_ros.cli.launched import launched, say
 from omni_ros.cli.report import write
 from omni_ros.cli.tabletop_launch import GRAPH, deaths, watching
@@ -122,7 +128,8 @@ def follow_steps(
         say("starting the world, the policy and the player "
             f"(ROS_DOMAIN_ID={os.environ.get('ROS_DOMAIN_ID') or 0}) ...")
         graph.wait_until_up(START_PATIENCE_S, policy=arguments.policy != "expert")
-        recorder, words = DemoRecorder(graph, robot), Words(graph.node)
+        recorder, words = DemoRecorder(graph, robot), Words(
+            graph, PATIENCE_S if "speech:=true" in command else 0.0)
         expert = None
         if arguments.policy == "expert":
             expert = ExpertSource(graph, robot, EXPERT_HORIZON)

@@ -4,10 +4,13 @@
 
 from __future__ import annotations
 
+import time
 from importlib.util import find_spec
 from typing import Any
 
 VOICE = "voice_joe"
+#: How long a voice is waited for; it is loaded while the policy is.
+PATIENCE_S = 20.0
 SENTENCES = {
     "touch": "I will touch the {} block.",
     "pick_up": "I will pick up the {} block.",
@@ -52,11 +55,31 @@ def speech_argument(launch_arguments: list[str]) -> tuple[list[str], str]:
 class Words:
     """Says sentences on the topic `say`; heard if somebody speaks there."""
 
-    def __init__(self, node: Any) -> None:
+    def __init__(self, graph: Any, patience_s: float) -> None:
+        """
+        :param graph: a PlayerProbe whose node is used.
+        :param patience_s: how long a voice is waited for; 0.0 if none is to come.
+        """
         from std_msgs.msg import String
 
-        self._message = String
-        self._publisher = node.create_publisher(String, "say", 10)
+        from omni_ros.cli.player_probe import STATUS_QOS
+        from omni_ros.msg import SpeechStatus
+
+        self._message, self._ready = String, False
+        self._publisher = graph.node.create_publisher(String, "say", 10)
+        if patience_s <= 0.0:
+            return
+        subscription = graph.node.create_subscription(
+            SpeechStatus, "speech_status", self._keep, STATUS_QOS)
+        end = time.monotonic() + patience_s
+        while not (self._ready and self._publisher.get_subscription_count()):
+            if time.monotonic() > end:
+                break  # the arm goes on without words
+            graph.spin(0.1)
+        graph.node.destroy_subscription(subscription)
+
+    def _keep(self, status: Any) -> None:
+        self._ready = status.state in (status.STATE_IDLE, status.STATE_SPEAKING)
 
     def say(self, text: str) -> None:
         """Have a sentence said, after those before it."""

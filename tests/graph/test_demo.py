@@ -13,6 +13,7 @@ from omni_ros.cli.processes import stop_tree
 
 pytest.importorskip("mujoco")
 pytest.importorskip("matplotlib")
+String = pytest.importorskip("std_msgs.msg").String
 
 PATIENCE_S = 120.0
 #: One instruction of the demonstration: the one that is changed midway.
@@ -43,7 +44,8 @@ def demo(ros_domain, tmp_path):
         stop_tree(process)
 
 
-def test_the_arm_turns_to_what_it_is_told_midway_and_the_report_shows_it(demo, tmp_path):
+def test_the_arm_turns_to_what_it_is_told_midway_and_the_report_shows_it(demo, tmp_path, graph):
+    words = graph.record(String, "say")
     process, said = demo("--policy", "expert")
     process.wait(PATIENCE_S)
     text = said.read_text()
@@ -52,6 +54,8 @@ def test_the_arm_turns_to_what_it_is_told_midway_and_the_report_shows_it(demo, t
     assert facts["succeeded"] == 1 and facts["latencies"]["to_command_p50"] > 0.0
     page = (tmp_path / "report" / "report.html").read_text()
     assert page.count("data:image/png") == 4
+    assert [word.data for word in words.messages] == [
+        "I will touch the yellow block.", "No. I will touch the green block.", "Done."]
     # Missed ticks are the machine's affair, and make the status 1.
     assert process.returncode == (1 if 100 * facts["missed"] > facts["ticks"] else 0), text
 
