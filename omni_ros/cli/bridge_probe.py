@@ -5,13 +5,14 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from ament_index_python.packages import get_package_prefix
-from lifecycle_msgs.srv import ChangeState
+from lifecycle_msgs.srv import ChangeState, GetState
 from omni_ros.msg import BridgeStatus
 
 from omni_ros.cli.player_probe import STATUS_QOS, PlayerProbe
@@ -20,7 +21,10 @@ from omni_ros.cli.processes import group_that_ends_with_parent, stop_tree
 NAME = "openpi_bridge"
 #: A node starts within this long on a busy machine, seconds.
 PATIENCE_S = 120.0
+#: ... and answers within this long.
+ANSWER_S = 10.0
 CONFIGURE, ACTIVATE = 1, 3
+GOALS = {CONFIGURE: "inactive", ACTIVATE: "active"}
 
 
 class BridgeProbe(PlayerProbe):
@@ -55,17 +59,38 @@ class BridgeProbe(PlayerProbe):
                 stop_tree(process)
 
     def _change(self, step: int, log: Path) -> None:
-        client = self._node.create_client(ChangeState, f"{NAME}/change_state")
+        """Ask for a transition until it is made: an answer can be lost while both ends are still
+        finding each other, or go to the bridge before, so what counts is the state afterwards."""
+        change = self._node.create_client(ChangeState, f"{NAME}/change_state")
+        state = self._node.create_client(GetState, f"{NAME}/get_state")
+        request = ChangeState.Request()
+        request.transition.id = step
+        end, said = time.monotonic() + PATIENCE_S, None
         try:
-            request = ChangeState.Request()
-            request.transition.id = step
-            self._wait(lambda: client.service_is_ready(), PATIENCE_S, f"no {NAME}: see {log}")
-            future = client.call_async(request)
-            self._wait(future.done, PATIENCE_S, f"no answer from {NAME}")
+            while time.monotonic() < end:
+                answer = self._ask(change, request)
+                if answer is not None and answer.success:
+                    return
+                now = self._ask(state, GetState.Request())
+                if now is not None and now.current_state.label == GOALS[step]:
+                    return
+                said = now.current_state.label if now is not None else said
         finally:
-            self._node.destroy_client(client)
-        if not future.result().success:
-            raise RuntimeError(f"{NAME} does not come up:\n{log.read_text()[-2000:]}")
+            self._node.destroy_client(change)
+            self._node.destroy_client(state)
+        raise RuntimeError(f"{NAME} does not become {GOALS[step]} within {PATIENCE_S:g} s, its last "
+                           f"state is {said}; it says:\n{log.read_text()[-2000:]}")
+
+    def _ask(self, client: Any, request: Any) -> Any:
+        """Return the answer; None if there is none within some seconds."""
+        try:
+            self._wait(client.service_is_ready, ANSWER_S, "no service")
+            future = client.call_async(request)
+            self._wait(future.done, ANSWER_S, "no answer")
+        except RuntimeError:
+            self._check_alive()
+            return None
+        return future.result()
 
     def wait_for_link(self, links: tuple[int, ...], timeout_s: float) -> Any:
         """Return the bridge's first status with one of some links."""
