@@ -142,6 +142,7 @@ def follow_steps(
             say(f"  {number + 1}  {told(step)}: {last.verdict}, {last.seconds:.1f} s"
                 + (f" ({last.why})" if last.verdict == "wrong" else ""))
         after = graph.fresh_status()
+        words.finish()
         return facts_of(arguments, robot, graph, before, after, done)
 
 

@@ -5,12 +5,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
 
 VOICE = "voice_joe"
 #: How long a voice is waited for; it is loaded while the policy is.
 PATIENCE_S = 20.0
+LAST_WORDS_S = 8.0
 SENTENCES = {
     "touch": "I will touch the {} block.",
     "pick_up": "I will pick up the {} block.",
@@ -65,21 +67,28 @@ class Words:
         from omni_ros.cli.player_probe import STATUS_QOS
         from omni_ros.msg import SpeechStatus
 
-        self._message, self._ready = String, False
+        self._message, self._graph, self._status = String, graph, None
         self._publisher = graph.node.create_publisher(String, "say", 10)
         if patience_s <= 0.0:
             return
-        subscription = graph.node.create_subscription(
-            SpeechStatus, "speech_status", self._keep, STATUS_QOS)
-        end = time.monotonic() + patience_s
-        while not (self._ready and self._publisher.get_subscription_count()):
-            if time.monotonic() > end:
-                break  # the arm goes on without words
-            graph.spin(0.1)
-        graph.node.destroy_subscription(subscription)
+        graph.node.create_subscription(SpeechStatus, "speech_status", self._keep, STATUS_QOS)
+        # Without it the arm goes on without words.
+        self._until(lambda: self._status is not None and self._publisher.get_subscription_count()
+                    and self._status.state != self._status.STATE_INACTIVE, patience_s)
 
     def _keep(self, status: Any) -> None:
-        self._ready = status.state in (status.STATE_IDLE, status.STATE_SPEAKING)
+        self._status = status
+
+    def _until(self, condition: Callable[[], Any], patience_s: float) -> None:
+        end = time.monotonic() + patience_s
+        while not condition() and time.monotonic() < end:
+            self._graph.spin(0.1)
+
+    def finish(self) -> None:
+        """Let the last sentences be heard, if there is a voice; not for ever."""
+        if self._status is not None and self._status.state != self._status.STATE_INACTIVE:
+            self._graph.spin(0.3)  # the last one may be on its way
+            self._until(lambda: self._status.state == self._status.STATE_IDLE, LAST_WORDS_S)
 
     def say(self, text: str) -> None:
         """Have a sentence said, after those before it."""
