@@ -71,7 +71,11 @@ class PiperVoice:
         self._schedule = Schedule(tuple(self._windows), frame_s, most_s=MOST_S)
         self._utterances = Utterances(self.name)
         self._closed = False
-        self._warm_up()
+        try:
+            self._warm_up()
+        except BaseException:
+            self.close()
+            raise
 
     def start(
         self, text: str | Iterable[str], utterance: Utterance = Utterance(),
