@@ -5,8 +5,10 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import textwrap
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,6 +35,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--observations", default="4", metavar="N|FILE",
         help="N made-up observations (default 4), or an .npz with images/CAMERA, state, "
         "prompt")  # fmt: skip
+    add("--bag", type=Path, metavar="BAG",
+        help="N observations of a recording instead, spread over its length")
+    add("--robot", default="", metavar="YAML", help="robot of the recording, if it does not say")
     add(
         "--prompt",
         default="pick up the red block",
@@ -77,13 +82,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 def measure(arguments: argparse.Namespace) -> dict[str, Any]:
     """Open the bundle, connect, and compare."""
-    from omni_ros.bundles.named import bundle_folder
     from omni_ros.openpi.agreement import objection
     from omni_ros.openpi.client import RemotePolicy
     from omni_ros.openpi.mapping import load_mapping
     from omni_ros.openpi.settings import RemoteSettings
-    from omni_ros.parity.openpi import Pairing, compare_remote, recorded, synthetic
-    from omni_ros.policy.smolvla import SmolVLAPolicy
+    from omni_ros.parity.openpi import Pairing, compare_remote
 
     mapping = None if arguments.mapping is None else load_mapping(arguments.mapping)
     settings = mapping.remote if mapping is not None and mapping.remote is not None else (
@@ -95,16 +98,8 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
         remote_timeout_s=arguments.timeout, warm_up_timeout_s=max(180.0, arguments.timeout),
         identical="accept",
     )
-    with SmolVLAPolicy(bundle_folder(str(arguments.bundle)), threads=arguments.threads) as policy:
+    with _given(arguments) as (policy, observations, prompts, note):
         pairing = Pairing(policy, mapping)
-        if arguments.observations.isdigit():
-            count = int(arguments.observations)
-            if not 1 <= count <= 10_000:
-                raise UsageError(f"--observations {count}: expected 1 to 10000, or a file")
-            observations = synthetic(policy, count, arguments.seed)
-            prompts = [arguments.prompt] * count
-        else:
-            observations, prompts = recorded(Path(arguments.observations), policy)
         remote = RemotePolicy(
             settings, expect=mapping.expectation if mapping else None,
             check_metadata=(lambda metadata: objection(mapping, metadata)) if mapping else None,
@@ -114,12 +109,44 @@ def measure(arguments: argparse.Namespace) -> dict[str, Any]:
             remote.wait_connected(arguments.timeout)
             first = pairing.message(pairing.shown(observations[0]), prompts[0])
             remote.ask(first, settings.warm_up_timeout_s)
-            return compare_remote(
+            document = compare_remote(
                 policy, remote, pairing, observations, prompts, seed=arguments.seed,
                 timeout_s=arguments.timeout, tolerance=arguments.tolerance,
             )
+            return {**document, "shown": note}
         finally:
             remote.stop()
+
+
+@contextlib.contextmanager
+def _given(arguments: argparse.Namespace) -> Iterator[tuple[Any, list, list[str], str]]:
+    """Open the bundle; yield it, what it and the remote are shown, the sentences, and what that is."""
+    from omni_ros.bundles.named import bundle_folder
+    from omni_ros.parity.openpi import recorded, synthetic
+    from omni_ros.parity.recorded import from_bag
+    from omni_ros.policy.smolvla import SmolVLAPolicy
+
+    folder, given = bundle_folder(str(arguments.bundle)), arguments.observations
+    count = int(given) if given.isdigit() else 0
+    if given.isdigit() and not 1 <= count <= 10_000:
+        raise UsageError(f"--observations {given}: expected 1 to 10000, or a file")
+    if arguments.bag is None and arguments.robot:
+        raise UsageError("--robot is for --bag; expected both or neither")
+    if arguments.bag is not None:
+        if not count:
+            raise UsageError("--bag and --observations FILE given; expected one of them")
+        with from_bag(arguments.bag, folder, robot=arguments.robot, count=count,
+                      threads=arguments.threads) as found:
+            lacking = f"; {found.lacking} lack something: {found.example}" if found.lacking else ""
+            yield (found.policy, found.observations, found.prompts,
+                   f"of the recording {arguments.bag}{lacking}")
+        return
+    with SmolVLAPolicy(folder, threads=arguments.threads) as policy:
+        if count:
+            yield (policy, synthetic(policy, count, arguments.seed), [arguments.prompt] * count,
+                   "made up")
+        else:
+            yield (policy, *recorded(Path(given), policy), f"of {given}")
 
 
 def render(document: dict[str, Any], width: int = 80) -> str:
@@ -160,7 +187,7 @@ def render(document: dict[str, Any], width: int = 80) -> str:
         one_line(document["provenance"]),
     ]  # fmt: skip
     title = (f"{document['bundle']} against {document['remote']} ({document['dialect']}): "
-             f"{document['observations']} observations, {document['rows']} rows; noise "
+             f"{document['observations']} observations {document['shown']}, {document['rows']} rows; noise "
              f"{document['noise']}")  # fmt: skip
     prose = [
         textwrap.fill(line, width, break_long_words=False, break_on_hyphens=False) for line in lines
