@@ -164,7 +164,6 @@ class Replayer(Node):
         due = play.step(time.monotonic_ns())
         if play.round != self._round:
             self._begin_round()
-        self.graph.tell_time(play.now_ns)
         for what in due:
             if isinstance(what, Say):
                 self.graph.say(what.text)
@@ -172,6 +171,8 @@ class Replayer(Node):
                 self.graph.move(what)
             elif isinstance(what, Show):
                 self._show(what.plan)
+        # Afterwards: what is told of a time is there before that time, and nothing seems to be late.
+        self.graph.tell_time(play.now_ns)
         self._verdicts.look()
         for plan in play.given_up[self._given_up:]:
             self._given_up += 1

@@ -8,7 +8,7 @@ the records of its stages.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,11 +17,11 @@ import numpy as np
 
 from omni_ros.bundles import Bundle, manifest_hash
 from omni_ros.bundles.manifest import read_manifest
-from omni_ros.policy.bundle_parts import normaliser
+from omni_ros.policy.bundle_parts import conventions_of, normaliser
 from omni_ros.replay.configuration import changed, versions
 from omni_ros.replay.contents import Contents, to_ns
 from omni_ros.replay.fingerprints import read_fingerprint
-from omni_ros.replay.locate import by_names, guess, locate
+from omni_ros.replay.locate import Place, by_names, guess, locate
 from omni_ros.replay.plans import FUSION, HEAD, VISION, Plan
 from omni_ros.replay.running import Done
 from omni_ros.replay.verdict import ChunkVerdict, Kind, compare_rows
@@ -37,11 +37,13 @@ class Expectation:
 
     :param tolerance: None if not a bit may differ; `why_not` says what speaks against that.
     :param spread: of each joint, what differences are measured by.
+    :param decode: from the network's numbers and the state to actions in units, as the bundle has it.
     """
 
     tolerance: float | None
     spread: dict[str, float]
     why_not: list[str] = field(default_factory=list)
+    decode: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None
 
 
 def expect(contents: Contents, bundle: Path, robot: Robot, tolerance: float | None = None
@@ -65,8 +67,10 @@ def expect(contents: Contents, bundle: Path, robot: Robot, tolerance: float | No
         if str(contents.info.bundle) != manifest_hash(bundle):
             why_not.append("it is another bundle than was recorded")
     allowed = manifest.tolerance.across_machines if why_not else None
-    return Expectation(allowed if tolerance is None else tolerance,
-                       dict(zip(fit.action_names, spread.tolist())), why_not)
+    conventions = conventions_of(manifest)
+    return Expectation(
+        allowed if tolerance is None else tolerance, dict(zip(fit.action_names, spread.tolist())),
+        why_not, lambda normalised, state: conventions.decode(action.inverse(normalised), state))
 
 
 def judge(plan: Plan, chunk: Any, records: Mapping[str, Any], expected: Expectation) -> ChunkVerdict:
@@ -94,15 +98,25 @@ def judge(plan: Plan, chunk: Any, records: Mapping[str, Any], expected: Expectat
     if doubt:
         return ChunkVerdict(Kind.INCOMPLETE, text=f"{doubt}; {rows.text}", missing=(doubt,), **facts)
     done = _done(now, told, records)
-    place = locate(plan, done, tolerance=expected.tolerance) if done is not None and (
-        plan.recorded or plan.state is not None) else None
-    place = place or (guess(plan, done) if done is not None else None)
+    place = _place(plan, done, expected) if done is not None else None
     kind, text = rows.kind, rows.text
     if kind is Kind.WITHIN and place is not None and place.host:
         kind, text = Kind.DIFFERENT, f"{text}; but what differs is not the programs' rounding"
     if place is not None:
         text = f"first at {place.stage} ({place.text}); {text}"
     return ChunkVerdict(kind, text=text, stage=place.stage if place else "", **facts)
+
+
+def _place(plan: Plan, done: Done, expected: Expectation) -> Place | None:
+    """Return where a chunk first differs, as far as the records tell."""
+    if expected.decode is not None and (plan.recorded or plan.state is not None):
+        def decode(normalised: np.ndarray) -> np.ndarray:
+            return expected.decode(normalised, np.asarray(done.state, np.float32))
+
+        place = locate(plan, done, decode, tolerance=expected.tolerance)
+        if place is not None:
+            return place
+    return guess(plan, done)
 
 
 def unanswered(plan: Plan, why: str) -> ChunkVerdict:

@@ -39,6 +39,8 @@ LATEST_NS = 250_000_000
 PATIENT_NS = 100_000_000 + 50_000_000
 #: If it has not taken what it was shown when the clock stood so long, it is not due after all, seconds.
 OVERDUE_S = 5.0
+#: The clock goes on by no more than this at once: a machine that was busy must not make it leap.
+LEAP_NS = 50_000_000
 #: Other joint states after which the one that is to be used is sent again.
 AGAIN_AFTER = 5
 
@@ -173,7 +175,7 @@ class Playback:
         return self._shown is not None
 
     def step(self, mono_ns: int) -> list[Say | Joint | Show]:
-        """Let time pass; return what to publish now, in order, after the clock."""
+        """Let time pass; return what to publish now, in order, before the clock."""
         passed, self._mono = mono_ns - (self._mono or mono_ns), mono_ns
         if self.paused or self.finished:
             return []
@@ -185,6 +187,8 @@ class Playback:
         if self._held and self._shown is None and not out:
             out += self._show(self._held.popleft())
         ahead_ns = round(passed * self.rate)
+        if self._wait:
+            ahead_ns = min(ahead_ns, LEAP_NS)
         if self._wait and self._shown is not None and self._computes:
             room_ns = max(0, self._shown.chunk.log_ns - self.now_ns)
             if room_ns < ahead_ns:

@@ -157,6 +157,15 @@ def test_in_real_time_nothing_is_waited_for():
     assert np.allclose(np.diff(times), 200 * MS, atol=2 * STEP)
 
 
+def test_a_machine_that_was_busy_does_not_make_the_clock_leap():
+    playback = Playback(table(0, 500, 1000))
+    playback.step(1)
+    playback.step(1 + 600 * MS)
+    before = playback.now_ns
+    playback.step(1 + 1600 * MS)
+    assert playback.now_ns - before == 50 * MS
+
+
 def test_a_loop_goes_back_to_the_beginning_and_stands_there():
     policy = Policy(Playback(table(0, 500), rounds=3), takes_ms=30).run()
     clock = np.array(policy.clock)
