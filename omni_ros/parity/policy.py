@@ -152,11 +152,13 @@ def fact_rows(policy: FlowPolicy, reference: Reference) -> list[Row]:
     """Compare lengths, positions and times. Call it after a run."""
     prefix, steps = reference.prefix, reference.steps
     valid = policy.backbone.valid
-    flow = policy.manifest.flow
-    rows = [compare("times of the steps", step_times(flow.steps), steps["t"], 0.0,
-                    note=f"dt {flow.dt:g}")]
+    flow, rows = policy.manifest.flow, []
+    if "t" in steps:
+        rows.append(compare("times of the steps", step_times(flow.steps), steps["t"], 0.0,
+                            note=f"dt {flow.dt:g}"))
     theirs = prefix["prefix_pad_masks"][0]
-    if len(theirs) == len(valid):  # a prompt padded to the longest of one is shorter
+    # A prompt padded to the longest of one is shorter.
+    if "prefix_position_ids" in prefix and len(theirs) == len(valid):
         positions = prefix_positions(valid)
         rows.append(compare("prefix, which tokens count", valid > 0, theirs, 0.0,
                             note=f"{int(theirs.sum())} of {len(theirs)}"))
