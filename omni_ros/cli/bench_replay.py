@@ -107,7 +107,8 @@ def render(document: dict[str, Any], width: int = 80) -> str:
         one["replay_cpu"] - one["alone_cpu"] for one in document["rounds"]) / count
     lines = [
         f"reading and comparing: {middle:+.1%} of the policy's own time (lowest {share[0]:+.1%}, highest "
-        f"{share[-1]:+.1%} of {len(share)} rounds), {1e3 * extra:.2f} ms an observation, in time of the processor; aim below "
+        f"{share[-1]:+.1%} of {len(share)} rounds), {1e3 * extra:.2f} ms an observation, in time of the "
+        "processor; aim below "
         f"{document['aim']:.0%}: {'met' if middle < document['aim'] else 'NOT met'}. What is "
         "added hardly depends on the policy: a slower one has a smaller share.",
         one_line(document["provenance"]),
