@@ -20,9 +20,9 @@ from omni_ros.cli.processes import group_that_ends_with_parent, stop_tree
 
 NAME = "openpi_bridge"
 #: A node starts within this long on a busy machine, seconds.
-PATIENCE_S = 120.0
+PATIENCE_S = 180.0
 #: ... and answers within this long.
-ANSWER_S = 10.0
+ANSWER_S = 30.0
 CONFIGURE, ACTIVATE = 1, 3
 GOALS = {CONFIGURE: "inactive", ACTIVATE: "active"}
 

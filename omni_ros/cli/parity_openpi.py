@@ -135,8 +135,13 @@ def _given(arguments: argparse.Namespace) -> Iterator[tuple[Any, list, list[str]
     if arguments.bag is not None:
         if not count:
             raise UsageError("--bag and --observations FILE given; expected one of them")
-        with from_bag(arguments.bag, folder, robot=arguments.robot, count=count,
-                      threads=arguments.threads) as found:
+        with contextlib.ExitStack() as opened:
+            try:
+                found = opened.enter_context(from_bag(
+                    arguments.bag, folder, robot=arguments.robot, count=count,
+                    threads=arguments.threads))
+            except ValueError as error:
+                raise UsageError(str(error)) from error
             lacking = f"; {found.lacking} lack something: {found.example}" if found.lacking else ""
             yield (found.policy, found.observations, found.prompts,
                    f"of the recording {arguments.bag}{lacking}")

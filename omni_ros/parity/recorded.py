@@ -46,7 +46,9 @@ def from_bag(path: Path, bundle: Path, *, robot: str = "", count: int, threads: 
         runner = Runner(bundle, found, threads=threads)
         opened.callback(runner.close)
         plans = make_plans(contents, found, runner.fit)
-        whole = [plan for plan in plans if not plan.missing and plan.wanted]
+        # A camera that is not in the bag has no topic.
+        whole = [plan for plan in plans if not plan.missing and plan.wanted
+                 and all(wanted.topic for wanted in plan.wanted)]
         picked = [whole[index * len(whole) // min(count, len(whole))]
                   for index in range(min(count, len(whole)))]
         made = {}
@@ -56,11 +58,12 @@ def from_bag(path: Path, bundle: Path, *, robot: str = "", count: int, threads: 
                     {name: images.get(name) for name in runner.cameras},
                     runner.state_of(plan.positions), plan.chunk.stamp_ns)
         chosen = [plan for plan in picked if id(plan) in made]
-        lacking = [plan for plan in plans if plan.missing]
+        lacking = [plan.missing[0] if plan.missing else "a camera's pictures" for plan in plans
+                   if plan.missing or id(plan) not in {id(one) for one in whole}]
         if not chosen:
-            why = f": {lacking[0].missing[0]} is not in it" if lacking else ""
+            why = f": {lacking[0]} is not in it" if lacking else ""
             raise ValueError(f"{path} has no observation that is whole{why}; expected pictures, joints "
                              "and chunks of a policy, as record:=true keeps them")
         yield FromBag(runner.policy, [made[id(plan)] for plan in chosen],
                       [plan.instruction for plan in chosen], len(lacking),
-                      lacking[0].missing[0] if lacking else "")
+                      lacking[0] if lacking else "")

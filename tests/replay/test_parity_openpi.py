@@ -37,7 +37,7 @@ def test_the_recordings_own_policy_agrees_with_itself_from_afar(
     report = tmp_path / "report.json"
     assert parity(bundle, "--openpi", server.url, "--bag", recording, "--json", report) == 0
     document = json.loads(report.read_text())
-    assert document["observations"] == 4 and document["noise"] == "same for both"
+    assert document["observations"] >= 3 and document["noise"] == "same for both"
     assert max(joint["largest"] for joint in document["joints"]) == 0.0
     assert f"of the recording {recording}" in " ".join(capsys.readouterr().out.split())
 
