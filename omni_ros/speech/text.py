@@ -8,10 +8,12 @@ refused, because half a sentence may say the opposite of the whole.
 
 from __future__ import annotations
 
+import html
 import re
 import unicodedata
 
 from omni_ros.speech import text_rules as rules
+from omni_ros.speech.text_numbers import notations
 from omni_ros.speech.text_tables import FRACTIONS, GREEK, SIGNS
 from omni_ros.speech.voice import SpeechRefused
 
@@ -19,7 +21,11 @@ _QUOTES = str.maketrans({
     "\u2018": "'", "\u2019": "'", "\u02bc": "'", "\u201c": '"', "\u201d": '"', "\u2212": "-",
     "\u2010": "-", "\u2011": "-", "\u2012": "-", "\u2026": "...", "\u00a0": " ", "\u3002": ".",
     "\u3001": ",", "\u00b5": "\u03bc", "\u2044": "/",
+    # To `re`, which takes them for an i where case does not matter, and to nothing else.
+    "\u0130": "I", "\u0131": "i",
 })
+#: What colours a terminal, and entities of HTML.
+_TERMINAL, _ENTITY = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]"), re.compile(r"&(?:#?\w{1,10});")
 #: Said by their names where they stand alone, as in "2 pi" or an angle.
 _LETTER = re.compile(r"[^\W\d_]")
 #: No letters, though Unicode calls them so: masculine and feminine ordinals, and the like.
@@ -36,13 +42,22 @@ def normalise(text: str) -> str:
     """
     text = _clean(text)
     _refuse_scripts(text)
-    for rule in rules.RULES:
-        text = rule(text)
+    try:
+        text = notations(text)
+        for rule in rules.RULES:
+            text = rule(text)
+    except (ArithmeticError, AssertionError, LookupError, ValueError) as error:
+        # A rule that fails costs this text, not the robot's voice.
+        raise SpeechRefused(
+            f"{text[:60]!r} cannot be put into words ({type(error).__name__}: {error}); word it "
+            "otherwise"
+        ) from error
     return _tidy(text)
 
 
 def _clean(text: str) -> str:
     """Bring the many ways to write the same sign to one, and drop what is no text."""
+    text = _ENTITY.sub(lambda m: html.unescape(m.group()), _TERMINAL.sub("", text))
     # Before NFKC, which makes digits of them.
     for sign, words in FRACTIONS.items():
         text = re.sub(rf"(\d)\s?{sign}", rf"\1 and {words} ", text).replace(sign, f" {words} ")

@@ -93,7 +93,7 @@ def _unit_pattern() -> str:
     spaced = "|".join(re.escape(n.replace("\u00b5", "\u03bc")) for n in names if n not in CLOSE_ONLY)
     close = "|".join(re.escape(n) for n in names if n in CLOSE_ONLY)
     per = "|".join(re.escape(n) for n in sorted(PER, key=len, reverse=True))
-    return (rf"(?<![\w.])(?P<number>[+-]?(?:{_NUMBER}))(?:[ -]?(?P<unit>{spaced})|(?P<close>{close}))"
+    return (rf"(?<![\w.%])(?P<number>[+-]?(?:{_NUMBER}))(?:[ -]?(?P<unit>{spaced})|(?P<close>{close}))"
             rf"(?:\^(?P<power>[23]))?(?:/(?P<per>{per}))?(?![\w/])")
 
 
@@ -105,6 +105,11 @@ def _unit(match: re.Match[str]) -> str:
         one, many = f"{word} {one}", f"{word} {many}"
     words = several(match["number"].replace(",", ""), one, many)
     return words + (f" per {PER[match['per']]}" if match["per"] else "")
+
+
+def _power(match: re.Match[str]) -> str:
+    named = {"2": "squared", "3": "cubed"}.get(match[1])
+    return f" {named} " if named else f" to the power of {decimal(match[1])} "
 
 
 def _time(match: re.Match[str]) -> str:
@@ -198,7 +203,7 @@ RULES: tuple[Rule, ...] = (
     _rule(r"```|`|\*\*|__|(?m:^\s*(?:#{1,6}|[-*\u2022>])\s+)|(?<!\w)\*|\*(?!\w)", lambda m: " "),
     _rule(r"\[([^\]]*)\]\(([^)\s]*)\)", lambda m: m[1]),
     _rule(r"(?m)^\s*(\d{1,3})[.)]\s+", lambda m: f"{whole(m[1])}. "),
-    _rule(r"</?[A-Za-z][^<>]{0,80}>", lambda m: " "),
+    _rule(r"<(?:/?[A-Za-z]|[!?])[^<>]{0,80}>", lambda m: " "),
     # What is shouted is not spelled.
     _rule(r"(?s)^.*$", lambda m: _shouted(m.group())),
     _rule(r"\s*(?!\(\d{3}\))[(\[{]\s*|(?<!\(\d{3})\s*[)\]}](?=\s|[,;:.!?]|$)", lambda m: ", "),
@@ -217,6 +222,7 @@ RULES: tuple[Rule, ...] = (
           r"(?P<end>\s*$)?",
           lambda m: f"{cardinal(int(m['hour']))} {m['half'][0].upper()} M"
           + ("." if m["half"].endswith(".") and m["end"] is not None else ""), re.I),
+    _rule(r"(?<![\w:.])(\d+):(\d+)(?![\w:])", lambda m: f"{m[1]} to {m[2]}"),
     _rule(r"\b([12]\d{3})-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])\b", _iso_date),
     _rule(r"(?<![\d/])(0?[1-9]|1[0-2])/(0?[1-9]|[12]\d|3[01])/([12]\d{3})\b", _us_date),
     _rule(rf"\b(?P<month>{_MONTH})\.?\s+(?P<day>[12]\d|3[01]|0?[1-9])(?:st|nd|rd|th)?\b"
@@ -225,7 +231,7 @@ RULES: tuple[Rule, ...] = (
           r"\b(?![.,]?\d|\s?(?:%|[a-z]+s\b))", lambda m: f"{m[1]} {year(int(m[2]))}"),
     _rule(r"\b(1[1-9]\d|20\d)0s\b", lambda m: _decade(m.group()[:-1])),
     # Money, telephone numbers, versions, fractions, ranges, units.
-    _rule(rf"(?P<minus>-)?(?P<sign>{_CURRENCY})\s?(?P<amount>{_NUMBER})"
+    _rule(rf"(?P<minus>(?<!\w)-)?(?P<sign>{_CURRENCY})\s?(?P<amount>{_NUMBER})"
           rf"(?:\s?(?P<magnitude>{_MAGNITUDE})\b)?", _money),
     _rule(r"(?<![\w.])(?:\+?\d{1,3}[ -])?\(?\d{3}\)?[ -]\d{3}[ -]\d{4}\b|(?<![\w.-])\d{3}-\d{4}\b",
           _phone),
@@ -236,6 +242,7 @@ RULES: tuple[Rule, ...] = (
     _rule(r"(?<=\d)\s?[x\u00d7]\s?(?=\d)", lambda m: " by "),
     _rule(r"(?<=\d)[x\u00d7](?=\s|$)", lambda m: " times"),
     _rule(_unit_pattern(), _unit),
+    _rule(r"(?<=[\w)])\^(-?\d+)(?!\.?\d)", _power),
     _rule(rf"(?<![\w.])({_NUMBER})\s?(k|K|M|bn|B)\b",
           lambda m: f"{decimal(m[1].replace(',', ''))} {MAGNITUDES[m[2]]}"),
     # Abbreviations and capitals.
@@ -256,8 +263,6 @@ RULES: tuple[Rule, ...] = (
     _rule(r"\b([A-Z]{2,})(s|'s)?\b", _capitals),
     # Signs.
     _rule(r"[\u0370-\u03ff]", lambda m: f" {GREEK.get(m.group().lower(), '')} "),
-    _rule(r"\^2\b", lambda m: " squared "),
-    _rule(r"\^3\b", lambda m: " cubed "),
     _rule(r"(?<=\w)/(?=\w)", lambda m: " "),
     _rule("|".join(map(re.escape, SIGNS)), lambda m: f" {SIGNS[m.group()]} "),
 )

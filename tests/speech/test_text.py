@@ -155,3 +155,45 @@ def test_no_digit_is_left_whatever_numbers_are_made_of(text):
 def test_a_very_long_text_takes_time_in_proportion():
     assert normalise("a1 " * 2000).count("one") == 2000
     assert normalise("9" * 5000).count("nine") == 5000
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("-1/2", "minus one half"), ("$-3.50", "minus three dollars and fifty cents"),
+        ("$5-$10", "five to ten dollars"), ("5%-10%", "five percent to ten percent"),
+        ("5cm-10cm", "five centimeters to ten centimeters"),
+        ("1.5e-3", "one point five times ten to the power of minus three"),
+        ("x^2.", "x squared."), ("2^10", "two to the power of ten"), ("0x1F", "hex one F"),
+        ("16:9", "sixteen to nine"), ("at 3:15", "at three fifteen"), ("the '90s", "the nineties"),
+        ("5 May 2024", "May fifth, twenty twenty four"),
+        ("World War II.", "World War two."), ("Henry VIII", "Henry the eighth"),
+    ],
+)
+def test_no_sign_range_or_exponent_is_lost(text, words):
+    assert normalise(text) == words
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [("\x1b[31mred\x1b[0m", "red"), ("R&amp;D", "R and D"), ("<!-- no --> yes", "yes"),
+     ("-v fr --help", "v fr help"), ("[[h@l]]", "h at l,")],
+)
+def test_what_steers_terminals_browsers_and_espeak_is_not_passed_on(text, words):
+    assert normalise(text) == words
+
+
+@pytest.mark.parametrize(
+    "text", ["ıe", "İ.e. this", "Aprıl 5", "fıg. 3", "mın. 5", "İnc.", "CİTY", "1İn", "ſec. 2", "5\u212a"]
+)
+def test_letters_that_only_look_like_others_where_case_does_not_matter_are_said(text):
+    assert re.fullmatch(r"[A-Za-z ,.]+", normalise(text))
+
+
+def test_a_rule_that_fails_refuses_the_text_and_not_the_voice(monkeypatch):
+    def broken(text):
+        raise KeyError("aprıl")
+
+    monkeypatch.setattr("omni_ros.speech.text_rules.RULES", (broken,))
+    with pytest.raises(SpeechRefused, match="Hello.*word it otherwise"):
+        normalise("Hello.")
