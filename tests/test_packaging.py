@@ -19,7 +19,7 @@ SOURCES = ("setup.py", "omni_ros", "config", "models", "native", "README.md", "L
 
 #: The sides of commands that talk to ROS or simulate; imported only once that is known to be there.
 NEEDS_MORE = (
-    "omni_ros.cli.player_probe", "omni_ros.cli.talking_graph", "omni_ros.cli.demo_observer",
+    "omni_ros.cli.bridge_probe", "omni_ros.cli.player_probe", "omni_ros.cli.talking_graph", "omni_ros.cli.demo_observer",
     "omni_ros.cli.demo_recorder", "omni_ros.cli.demo_report", "omni_ros.cli.tabletop_blank", "omni_ros.cli.tabletop_episode",
     "omni_ros.cli.tabletop_expert", "omni_ros.cli.tabletop_graph",
     "omni_ros.replay.pytest_plugin",
