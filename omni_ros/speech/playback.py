@@ -127,7 +127,8 @@ class Speaker:
             device = self.state is DeviceState.OPEN
             self._track = Track(self._number, rate, device)
             if device:
-                self._tell(pack(Order.BEGIN, self._number, rate))
+                self._track.unsent = pack(Order.BEGIN, self._number, rate)
+                self._flush(self._track)
             return self._track
 
     def write(self, track: Track, samples: np.ndarray) -> bool:
@@ -145,7 +146,7 @@ class Speaker:
         with self._lock:
             while not track.over and track is self._track:
                 if track.slack_s() < self._settings.ahead_s and (
-                        not track.device or self._tell(packet)):
+                        not track.device or (self._flush(track) and self._tell(packet))):
                     track.wrote(len(piece), time.monotonic_ns())
                     return True
                 self._lock.wait(NAP_S)
@@ -166,7 +167,7 @@ class Speaker:
         packet = pack(order, track.number)
         with self._lock:
             while not track.over and track is self._track:
-                if not track.device or self._tell(packet):
+                if not track.device or (self._flush(track) and self._tell(packet)):
                     return True
                 self._lock.wait(NAP_S)
         return False
@@ -182,6 +183,12 @@ class Speaker:
             if track.device and self._link is not None and not self._tell(pack(Order.CLEAR, 0)):
                 self._link.kill()  # it reads no orders: this silences it too
             self._lock.notify_all()
+
+    def _flush(self, track: Track) -> bool:
+        """Send what begins a track, unless that was done; whether it is."""
+        if track.unsent and self._tell(track.unsent):
+            track.unsent = b""
+        return not track.unsent
 
     def _tell(self, packet: bytes) -> bool:
         return self._link is not None and self._link.send(packet)
@@ -210,6 +217,8 @@ class Speaker:
         self._link = link
         try:
             why, final = self._listen(link)
+        except Exception as error:  # noqa: BLE001 - whoever waits for the sound is to be told
+            why, final = f"{type(error).__name__}: {error}", False
         finally:
             with self._lock:
                 self._link = None

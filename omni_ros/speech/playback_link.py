@@ -4,13 +4,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import select
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 from typing import TYPE_CHECKING, Any
 
 from omni_ros.speech.playback_wire import connection, read_report
@@ -20,6 +23,8 @@ if TYPE_CHECKING:
 
 #: Bytes of a report at most.
 REPORT_BYTES = 1 << 16
+#: Larger packets have samples, and leave so much of the socket's buffer for orders.
+ORDER_BYTES, ROOM_BYTES = 1 << 10, 3 << 14
 #: Ctrl-C is for the node, which ends the process in good order. Not a session of its own, where there
 #: is a choice: the kernel weighs sessions against each other, and this one would have to wait its turn.
 _APART: dict[str, Any] = (
@@ -33,18 +38,30 @@ class Link:
         self._process, self._socket, self._log = process, ours, log
         self._wake_read, self._wake_write = os.pipe()
         self.ended = False
+        self._most = ours.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) - ROOM_BYTES
 
     @property
     def pid(self) -> int:
         return self._process.pid
 
     def send(self, packet: bytes) -> bool:
-        """Send one packet if there is room for it; never waits."""
+        """Send one packet if there is room for it; never waits.
+
+        One with samples leaves room for orders behind it: a stop must not find the way blocked.
+        """
         try:
+            if len(packet) > ORDER_BYTES and (
+                    0 < (unread := self._unread()) and unread + len(packet) > self._most):
+                return False
             self._socket.send(packet)
         except (BlockingIOError, ConnectionError, OSError):
             return False
         return True
+
+    def _unread(self) -> int:
+        """Return the bytes that the process has not taken yet, as the kernel counts them."""
+        answer = fcntl.ioctl(self._socket, termios.TIOCOUTQ, struct.pack("i", 0))
+        return int(struct.unpack("i", answer)[0])
 
     def receive(self, timeout_s: float) -> list[dict[str, Any]]:
         """Return the reports that came, after waiting for the first of them for a while."""
@@ -105,13 +122,17 @@ def spawn(settings: SpeakerSettings) -> Link:
 
     :raises OSError: it does not start.
     """
-    ours, theirs = connection()
+    log = tempfile.TemporaryFile()
+    try:
+        ours, theirs = connection()
+    except OSError:
+        log.close()
+        raise
     words = [sys.executable, "-m", "omni_ros.speech.playback_process",
              f"--socket={theirs.fileno()}", f"--device={settings.device}",
              f"--rate={settings.rate!r}", f"--channels={settings.channels}",
              f"--latency={settings.latency_s!r}", f"--priority={settings.priority}",
              "--cpus=" + ",".join(map(str, settings.cpus))]
-    log = tempfile.TemporaryFile()
     try:
         process = subprocess.Popen(
             words, pass_fds=[theirs.fileno()], env=environment(), stdin=subprocess.DEVNULL,

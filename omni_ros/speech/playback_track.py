@@ -28,6 +28,8 @@ class Track:
     ended: bool = False
     paused: bool = False
     cleared: bool = False
+    #: The order that begins it, while the card's process had no room for it.
+    unsent: bytes = b""
     #: Why the card was lost, if it was.
     lost: str = ""
     played: float = 0.0

@@ -191,7 +191,6 @@ class Desk:
         try:
             self._speak(self._run)
         finally:
-            self._aborted_ns = 0
             self._finish(self._run)
 
     def wake(self) -> None:
@@ -275,7 +274,8 @@ class Desk:
                            job is self.queue.current):
                 self._ended.append((job, run))
             self.queue.drop(job)
-            self._run = None
+            # Together: a stop that comes in between would find a run that nothing ends any more.
+            self._run, self._aborted_ns = None, 0
         first_s = (track.first_ns - max(job.begun_ns, job.parts[0].request.accepted_ns)) * 1e-9
         self.tally.utterance(
             first_s=first_s if track.first_ns else None, work_s=run.work_s,

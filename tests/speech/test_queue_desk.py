@@ -186,6 +186,25 @@ def test_the_volume_is_of_the_topic_too(room):
     assert room.pieces[0].samples.max() == pytest.approx(0.125)
 
 
+def test_a_stop_at_the_last_moment_leaves_no_voice_that_seems_to_hang(room, monkeypatch):
+    finish = room.desk._finish
+
+    def stopped_first(run):
+        room.desk.stop("just before its end")
+        finish(run)
+
+    monkeypatch.setattr(room.desk, "_finish", stopped_first)
+    room.take("a")
+    room.ends(1)
+    room.take("b")
+    room.ends(2)
+    deadline = time.monotonic() + PATIENCE_S
+    while not room.desk.queue.idle and time.monotonic() < deadline:
+        time.sleep(0.005)
+    time.sleep(0.01)
+    assert room.desk.stuck_s() == 0.0
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_whatever_comes_when_every_goal_ends_exactly_once(room, seed):
     chance, taken, refused = random.Random(seed), [], 0
