@@ -69,7 +69,8 @@ def compare_rows(recorded: np.ndarray, replayed: np.ndarray, *, tolerance: float
         gap = np.where(same, 0.0, np.abs(replayed - recorded))
         gap[~np.isfinite(gap)] = math.inf
         relative = gap / spread
-        size = max(1.0, float(np.nanmax(np.abs(recorded / spread), initial=0.0)))
+        sizes = np.abs(recorded / spread)
+        size = max(1.0, float(sizes[np.isfinite(sizes)].max(initial=0.0)))
     row, column = np.unravel_index(int(relative.argmax()), relative.shape)
     worst, first = float(relative[row, column]), int(np.flatnonzero(~same.all(axis=1))[0])
     text = (f"{names[column]} by {gap[row, column]:.2g} at row {row}, the first to differ is row "

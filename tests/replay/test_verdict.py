@@ -47,6 +47,7 @@ def test_a_value_that_is_not_finite_is_different_but_to_itself(value):
     other = ROWS.copy()
     other[0, 0] = value
     assert compare_rows(ROWS, other, tolerance=1.0, names=NAMES).kind is Kind.DIFFERENT
+    assert compare_rows(other, ROWS, tolerance=1.0, names=NAMES).kind is Kind.DIFFERENT
     assert compare_rows(other, other.copy(), tolerance=None, names=NAMES).kind is Kind.SAME
 
 
