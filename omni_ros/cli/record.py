@@ -70,7 +70,8 @@ def _mend(bag: str) -> int:
         raise UsageError(f"there is no {bag}")
     for done in mend(bag):
         state = "was whole" if done.was_closed else f"closed, {done.cut} bytes cut off its end"
-        write(f"{done.name}: {done.messages} messages, {state}")
+        damaged = f", {done.damaged} damaged chunks left out" if done.damaged else ""
+        write(f"{done.name}: {done.messages} messages, {state}{damaged}")
     return 0
 
 

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ class Sink:
             self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
         except OSError as error:
             raise DiskFault(f"{path}: {error.strerror}") from error
+        hold(self._file)
 
     def write(self, data: bytes) -> int:
         self._parts.append(bytes(data))
@@ -62,6 +64,20 @@ class Sink:
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
+
+
+def hold(file: int) -> bool:
+    """Mark an open file as being written, until it is closed; False if another process does already.
+
+    True as well on a file system that has no such marks.
+    """
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:
+        pass
+    return True
 
 
 def new_writer(sink: Sink) -> Any:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from omni_ros.replay.recording_file import hold
 from omni_ros.replay.recording_metadata import NAME, BagFile, write_metadata
 from omni_ros.replay.recording_topics import Topic
 from omni_ros.requirements import require
@@ -29,7 +30,10 @@ _CHUNK, _INDEX, _SCHEMA, _CHANNEL, _MESSAGE = 0x06, 0x07, 0x03, 0x04, 0x05
 
 @dataclass
 class Contents:
-    """What is in a file up to `end`, the last byte that a whole record ends with."""
+    """What is in a file up to `end`, the last byte that a whole record ends with.
+
+    :param damaged: chunks before that which cannot be read; they stay where they are, in no index.
+    """
 
     end: int = len(MAGIC)
     closed: bool = False
@@ -39,6 +43,7 @@ class Contents:
     counts: dict[int, int] = field(default_factory=lambda: defaultdict(int))
     start_ns: int = 2**64 - 1
     end_ns: int = 0
+    damaged: int = 0
 
     @property
     def messages(self) -> int:
@@ -47,12 +52,16 @@ class Contents:
 
 @dataclass(frozen=True)
 class Mended:
-    """What was done to a file. :param cut: bytes of the record that was not whole."""
+    """What was done to a file.
+
+    :param cut: bytes of the record that was not whole. :param damaged: chunks that cannot be read.
+    """
 
     name: str
     messages: int
     cut: int
     was_closed: bool
+    damaged: int = 0
 
 
 def mend(folder: str | Path) -> list[Mended]:
@@ -68,7 +77,8 @@ def mend(folder: str | Path) -> list[Mended]:
     done, files, topics = [], [], {}
     for path in paths:
         contents, cut = close_file(path)
-        done.append(Mended(path.name, contents.messages, cut, contents.closed))
+        done.append(Mended(path.name, contents.messages, cut, contents.closed,
+                           contents.damaged))
         file = BagFile(path.name, size=path.stat().st_size)
         for number, channel in contents.channels.items():
             topics.setdefault(channel.topic, _topic(channel, contents.schemas.get(channel.schema_id)))
@@ -85,14 +95,21 @@ def close_file(path: Path) -> tuple[Contents, int]:
     """Close one file where its last whole record ends, unless it is closed.
 
     :return: what is in it, and how many bytes were cut off.
-    :raises ValueError: not an MCAP file. :raises OSError: the summary cannot be written.
+    :raises ValueError: not an MCAP file, or one that a recorder is writing.
+    :raises OSError: the summary cannot be written.
     """
     contents = scan(path)
     if contents.closed:
         return contents, 0
-    size = path.stat().st_size
-    os.truncate(path, contents.end)
     with path.open("r+b") as file:
+        if not hold(file.fileno()):
+            raise ValueError(f"{path} is being written by a recorder: stop that first; it closes the "
+                             "file itself")
+        contents = scan(path)  # as it is now that nobody writes it
+        if contents.closed:
+            return contents, 0
+        size = path.stat().st_size
+        os.truncate(path, contents.end)
         file.seek(contents.end)
         file.write(_summary(contents))
         file.flush()
@@ -107,7 +124,7 @@ def scan(path: Path) -> Contents:
     with path.open("rb") as file:
         if file.read(len(MAGIC)) != MAGIC:
             raise ValueError(f"{path} is no MCAP file: it begins otherwise")
-        index_of, channels = None, []
+        index_of, channels, skipped = None, [], 0
         for code, body, start, end in _records(file, path.stat().st_size):
             if code == _DATA_END:
                 contents.closed = _is_closed(file, path.stat().st_size)
@@ -116,7 +133,9 @@ def scan(path: Path) -> Contents:
                 chunk = _parse(records.Chunk, body)
                 inside = None if chunk is None else _take(contents, chunk, records)
                 if inside is None:
-                    break
+                    # The file ends before it, unless what follows is whole.
+                    index_of, skipped = None, skipped + 1
+                    continue
                 index_of = records.ChunkIndex(
                     chunk_length=end - start, chunk_start_offset=start,
                     compression=chunk.compression, compressed_size=len(chunk.data),
@@ -124,10 +143,19 @@ def scan(path: Path) -> Contents:
                     message_index_offsets={}, message_start_time=chunk.message_start_time,
                     uncompressed_size=chunk.uncompressed_size)
                 contents.chunks.append(index_of)
+                contents.damaged, skipped = contents.damaged + skipped, 0
                 channels.append(inside)
-            elif code == _INDEX and index_of is not None:
+            elif code == _INDEX:
+                if index_of is None:
+                    continue
                 index_of.message_index_offsets[int.from_bytes(body[:2], "little")] = start
                 index_of.message_index_length += end - start
+            elif code in (_SCHEMA, _CHANNEL, _MESSAGE):  # others write them outside of chunks as well
+                kind = {_SCHEMA: records.Schema, _CHANNEL: records.Channel, _MESSAGE: records.Message}[code]
+                record = _parse(kind, body, *((len(body),) if code == _MESSAGE else ()))
+                if record is None:
+                    break
+                _count(contents, record, records)
             contents.end = end
     for index, inside in zip(contents.chunks, channels, strict=True):
         if set(index.message_index_offsets) != inside:  # cut off in the middle of them
@@ -143,7 +171,7 @@ def _records(file: io.BufferedReader, size: int) -> Iterator[tuple[int, bytes, i
         if len(head) < 9:
             return
         code, length = head[0], int.from_bytes(head[1:], "little")
-        if start + 9 + length > size:
+        if start + 9 + length > size or code == 0:  # a lost mains may leave zeros
             return
         yield code, file.read(length), start, start + 9 + length
 
@@ -153,10 +181,10 @@ def _is_closed(file: io.BufferedReader, size: int) -> bool:
     return file.read() == MAGIC
 
 
-def _parse(kind: Any, body: bytes) -> Any:
+def _parse(kind: Any, body: bytes, *more: int) -> Any:
     stream = require("mcap.data_stream", "to mend a bag").ReadDataStream(io.BytesIO(body))
     try:
-        return kind.read(stream)
+        return kind.read(stream, *more)
     except Exception:  # noqa: BLE001 - whatever it is, the record is not whole
         return None
 
@@ -170,16 +198,21 @@ def _take(contents: Contents, chunk: Any, records: Any) -> set[int] | None:
         return None
     channels = set()
     for record in inside:
-        if isinstance(record, records.Schema):
-            contents.schemas[record.id] = record
-        elif isinstance(record, records.Channel):
-            contents.channels[record.id] = record
-        elif isinstance(record, records.Message):
+        _count(contents, record, records)
+        if isinstance(record, records.Message):
             channels.add(record.channel_id)
-            contents.counts[record.channel_id] += 1
-            contents.start_ns = min(contents.start_ns, record.log_time)
-            contents.end_ns = max(contents.end_ns, record.log_time)
     return channels
+
+
+def _count(contents: Contents, record: Any, records: Any) -> None:
+    if isinstance(record, records.Schema):
+        contents.schemas[record.id] = record
+    elif isinstance(record, records.Channel):
+        contents.channels[record.id] = record
+    elif isinstance(record, records.Message):
+        contents.counts[record.channel_id] += 1
+        contents.start_ns = min(contents.start_ns, record.log_time)
+        contents.end_ns = max(contents.end_ns, record.log_time)
 
 
 def _summary(contents: Contents) -> bytes:

@@ -183,6 +183,52 @@ def test_what_is_no_bag_is_not_touched_by_mending(tmp_path):
     assert (tmp_path / "a.mcap").read_bytes() == b"a letter"
 
 
+def test_a_recording_that_goes_on_is_not_mended(tmp_path):
+    writer = small_bag(tmp_path / "bag", 3)
+    with pytest.raises(ValueError, match="bag_0.mcap is being written by a recorder: stop that first"):
+        mend(tmp_path / "bag")
+    writer.write("/say", text("more"), 100)
+    writer.close()
+    assert read(tmp_path / "bag", "/say") == ["0", "1", "2", "more"]
+
+
+def test_zeros_at_the_end_of_a_file_are_cut_off(tmp_path):
+    small_bag(tmp_path / "bag").close()
+    file = tmp_path / "bag" / "bag_0.mcap"
+    whole = scan(file).end
+    os.truncate(file, whole)
+    os.truncate(file, whole + 5_000)
+    assert mend(tmp_path / "bag")[0].cut == 5_000
+    assert len(read(tmp_path / "bag", "/say")) == 40
+
+
+def test_a_damaged_chunk_does_not_take_those_after_it(tmp_path):
+    small_bag(tmp_path / "bag").close()
+    file = tmp_path / "bag" / "bag_0.mcap"
+    content, contents = bytearray(file.read_bytes()), scan(file)
+    chunk = contents.chunks[20]
+    content[chunk.chunk_start_offset + 200] ^= 0x55
+    file.write_bytes(content[:contents.end])
+    done, = mend(tmp_path / "bag")
+    assert (done.damaged, done.cut, done.messages) == (1, 0, 40)
+    assert len(read(tmp_path / "bag", "/say")) == 39
+
+
+def test_messages_outside_of_chunks_are_kept_by_mending(tmp_path):
+    from mcap.writer import Writer
+
+    file = tmp_path / "other.mcap"
+    with file.open("wb") as stream:
+        writer = Writer(stream, use_chunking=False)
+        writer.start(profile="ros2")
+        schema = writer.register_schema("std_msgs/msg/String", "ros2msg", b"string data\n")
+        channel = writer.register_channel("/say", "cdr", schema)
+        for number in range(3):
+            writer.add_message(channel, number, text(str(number)), number)
+    done, = mend(file)
+    assert done.messages == 3 and not done.was_closed
+
+
 def test_a_mended_file_reads_in_the_library_of_its_format(tmp_path):
     from mcap.reader import make_reader
 
