@@ -142,8 +142,9 @@ class Bag:
             return [path]
         if not path.is_dir():
             raise BagError(f"there is no bag {path}")
-        there = sorted((file for file in path.iterdir() if _is_storage(file)), key=_natural)
         named = self._read_metadata(path)
+        there = sorted(_no_copies([file for file in path.iterdir() if _is_storage(file)], named or ()),
+                       key=_natural)
         if named is None:
             if not there:
                 raise BagError(f"{path} holds no metadata.yaml and no file that ends in "
@@ -222,6 +223,14 @@ class Bag:
 def _is_storage(path: Path) -> bool:
     suffix = path.suffix if path.suffix not in COMPRESSED else Path(path.stem).suffix
     return path.is_file() and suffix in STORAGES
+
+
+def _no_copies(files: list[Path], named: Collection[str]) -> list[Path]:
+    """Leave out the same messages once more: rosbag2's player leaves what it unpacks beside the packed."""
+    packed = {file.stem: file.name for file in files if file.suffix in COMPRESSED}
+    copies = {packed[file.name] if file.name in named else file.name for file in files
+              if file.name in packed}
+    return [file for file in files if file.name not in copies and not file.name.startswith(".")]
 
 
 def _natural(path: Path) -> list[Any]:

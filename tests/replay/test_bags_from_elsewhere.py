@@ -231,6 +231,24 @@ def test_a_chunk_that_is_damaged_leaves_a_gap_that_is_said(session, store, tmp_p
     assert Kind.SAME in kinds(result) and Kind.DIFFERENT not in kinds(result)
 
 
+@pytest.mark.parametrize("named", ["packed", "plain", "neither"])
+def test_a_file_that_was_unpacked_beside_the_packed_one_is_not_read_twice(
+        session, write_bag, bundle, named):
+    from omni_ros.replay.bag_salvage import zstd_module
+
+    bag = write_bag(session(2))
+    plain, = bag.glob("*.mcap")
+    plain.with_name(plain.name + ".zstd").write_bytes(zstd_module().compress(plain.read_bytes()))
+    facts = bag / "metadata.yaml"
+    if named == "packed":
+        facts.write_text(facts.read_text().replace(plain.name, plain.name + ".zstd"))
+    elif named == "neither":
+        facts.unlink()
+    (bag / f"._{plain.name}").write_bytes(b"left by another file system")
+    result = replay(bag, bundle)
+    assert kinds(result) == [Kind.SAME] * 2 and result.overall is Kind.SAME
+
+
 def test_a_bag_that_lost_its_metadata(session, write_bag, bundle):
     bag = write_bag(session(2))
     (bag / "metadata.yaml").unlink()
