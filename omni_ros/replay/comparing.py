@@ -37,6 +37,14 @@ class Judge:
             missing=tuple(plan.missing), recorded=chunk.values, dt_ns=chunk.dt_ns,
             recorded_times=dict(chunk.timings))
 
+    def impossible(self, plan: Plan, why: str, spent_s: float = 0.0) -> ChunkVerdict:
+        """Return the verdict on a chunk that one of the sides gives no numbers for."""
+        chunk = plan.chunk
+        return ChunkVerdict(
+            Kind.DIFFERENT, chunk.chunk_id, chunk.stamp_ns, why, worst=float("inf"),
+            recorded=chunk.values, dt_ns=chunk.dt_ns, times={"policy": spent_s},
+            recorded_times=dict(chunk.timings))
+
     def judge(self, plan: Plan, images: Mapping[str, np.ndarray]) -> ChunkVerdict:
         """Return the verdict on a chunk with its pictures."""
         chunk = plan.chunk
@@ -44,11 +52,7 @@ class Judge:
         try:
             done = self._runner.run(plan, images)
         except (ValueError, FloatingPointError) as error:
-            spent = time.perf_counter() - began
-            return ChunkVerdict(
-                Kind.DIFFERENT, chunk.chunk_id, chunk.stamp_ns, f"cannot be computed: {error}",
-                worst=float("inf"), recorded=chunk.values, dt_ns=chunk.dt_ns,
-                times={"policy": spent}, recorded_times=dict(chunk.timings))
+            return self.impossible(plan, f"cannot be computed: {error}", time.perf_counter() - began)
         replayed = by_names(done.actions.astype(np.float64), done.names, chunk.joint_names)
         if replayed is None:
             rows = RowsVerdict(Kind.DIFFERENT, float("inf"), np.zeros(0), 0, (

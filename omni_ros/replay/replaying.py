@@ -111,7 +111,7 @@ def replay(bag: str | os.PathLike[str], bundle: str | os.PathLike[str], *,
         other = None
         try:
             if against is not None:
-                other = Runner(bundle_folder(str(against)), robot)
+                other = Runner(bundle_folder(str(against)), robot, threads=options.threads)
             return _Replaying(contents, runner, other, options, robot_text).run(progress)
         finally:
             runner.close()
@@ -200,8 +200,12 @@ class _Replaying:
             if plan.missing:
                 verdicts[order[id(plan)]] = self.judge.unknown(plan)
             else:
-                plan = self._reference(plan, images)
-                verdict = self.judge.judge(plan, images)
+                try:
+                    plan = self._reference(plan, images)
+                except (ValueError, FloatingPointError) as error:
+                    verdict = self.judge.impossible(plan, f"{result.against} cannot compute it: {error}")
+                else:
+                    verdict = self.judge.judge(plan, images)
                 policy_s += verdict.times["policy"]
                 verdicts[order[id(plan)]] = verdict
             if progress is not None:

@@ -214,3 +214,6 @@ def test_a_policy_that_answers_with_no_numbers_is_different(
     result = replay(recording, other)
     assert kinds(result) == [Kind.DIFFERENT] * 3
     assert "cannot be computed" in result.tally.verdicts[0].text
+    against = replay(recording, bundle, against=other)
+    assert kinds(against) == [Kind.DIFFERENT] * 3
+    assert "tiny cannot compute it" in against.tally.verdicts[0].text
