@@ -46,7 +46,7 @@ def manifest_changes(recorded: str, now: str) -> list[Change]:
     """Return what differs between two texts of bundle.yaml, in the order of the stages."""
     if recorded == now:
         return []
-    before, after = (_mapping(text) for text in (recorded, now))
+    before, after = (_completed(_mapping(text)) for text in (recorded, now))
     if not before or not after:
         return []
     # A hash says more by the file's purpose than by its name.
@@ -104,6 +104,19 @@ def _files(manifest: Mapping[str, Any]) -> dict[str, str]:
         if isinstance(entry, Mapping) and isinstance(entry.get("file"), str):
             purpose[entry["file"]] = f"programs.{name}"
     return purpose
+
+
+def _completed(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a manifest with what it leaves to its defaults: an exporter of today may write that out."""
+    from omni_ros.bundles import schema
+    from omni_ros.bundles.kinds import kind_of
+
+    signs = ("format", "manifest_sha256")
+    data = {key: value for key, value in manifest.items() if key not in signs}
+    try:
+        return schema.to_data(schema.from_data(kind_of(data["family"]).manifest, data))
+    except (ValueError, KeyError, TypeError):
+        return manifest  # of another version of this package, perhaps: compared as it is
 
 
 def _mapping(text: str) -> Mapping[str, Any]:
