@@ -50,7 +50,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Replay, print, write; return the exit status."""
+    """Replay, print, write; return the exit status.
+
+    :raises UsageError: also where a file cannot be read or written: a status of 1 would say "different".
+    """
+    try:
+        return _run(arguments)
+    except OSError as error:
+        raise UsageError(f"{error.filename or 'a file'}: {error.strerror or error}") from error
+
+
+def _run(arguments: argparse.Namespace) -> int:
     from omni_ros.replay.verdict import Kind
 
     result = measure(arguments)
@@ -112,3 +122,5 @@ def check(arguments: argparse.Namespace) -> None:
     for option, path in (("--json", arguments.json), ("--report", arguments.report)):
         if path is not None and not path.absolute().parent.is_dir():
             raise UsageError(f"{option} {path}: there is no folder {path.parent}")
+        if path is not None and path.is_dir():
+            raise UsageError(f"{option} {path}: that is a folder; expected the name of a file")

@@ -82,10 +82,14 @@ def make_plans(contents: Contents, robot: Robot, fit: Fit, *, source: str = "",
 
     :param source: "" for the one that the stages' records name, else "local", else the only one.
     :param instruction: taken where none was recorded.
-    :raises ValueError: several sources, none of them "local".
+    :raises ValueError: several sources, none of them "local"; or none of the one that was given.
     """
     name = source or _source(contents)
     chunks = [chunk for chunk in contents.chunks if chunk.source == name]
+    if source and not chunks:
+        there = ", ".join(sorted({chunk.source for chunk in contents.chunks})) or "nobody"
+        raise ValueError(f"the bag holds no chunk of source {source!r}; expected one whose chunks it "
+                         f"holds: {there}")
     if contents.records:
         return [_from_records(contents, chunk, fit) for chunk in chunks
                 if not is_of_fresh_joints(contents, chunk)]

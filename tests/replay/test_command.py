@@ -60,6 +60,10 @@ def test_the_status_is_3_if_something_was_not_recorded(session, write_bag, bundl
     (["BAG", "--bundle", "BUNDLE", "--against", "x", "--openpi", "ws://x"], "expected one of them"),
     (["BAG", "--bundle", "BUNDLE", "--mapping", "x"], "--mapping is for --openpi"),
     (["BAG", "--bundle", "BUNDLE", "--json", "/no/such/x.json"], "there is no folder /no/such"),
+    (["BAG", "--bundle", "BUNDLE", "--json", "/dev"], "that is a folder"),
+    (["BAG", "--bundle", "BUNDLE", "--json", "/dev/full"], "No space left on device"),
+    (["BAG", "--bundle", "BUNDLE", "--source", "cloud"],
+     "no chunk of source 'cloud'; expected one whose chunks it holds: local"),
 ])
 def test_what_cannot_be_is_refused_in_one_line_with_status_2(
         recording, bundle, capsys, words, error):
