@@ -65,15 +65,22 @@ def list_devices() -> int:
 
 
 def to_file(path: Path, voice: Any, chunks: Any, volume: float) -> int:
-    """Write what is said to a WAV file."""
-    with wave.open(str(path), "wb") as file:
-        file.setnchannels(1)
-        file.setsampwidth(2)
-        file.setframerate(voice.sample_rate)
-        for chunk in chunks:
-            samples = (chunk.samples * volume).clip(-1.0, 1.0) * 32767.0
-            file.writeframes(samples.round().astype("<i2").tobytes())
-        seconds = file.getnframes() / voice.sample_rate
+    """Write what is said to a WAV file.
+
+    :raises UsageError: it cannot be written.
+    """
+    try:
+        with path.open("wb") as raw, wave.open(raw, "wb") as file:
+            file.setnchannels(1)
+            file.setsampwidth(2)
+            file.setframerate(voice.sample_rate)
+            for chunk in chunks:
+                samples = (chunk.samples * volume).clip(-1.0, 1.0) * 32767.0
+                file.writeframes(samples.round().astype("<i2").tobytes())
+            seconds = file.getnframes() / voice.sample_rate
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}; --out takes a file on a disk "
+                         "with room for 44 kB a second") from error
     write(f"{seconds:.2f} s written to {path}")
     return 0
 

@@ -54,7 +54,7 @@ class Link:
                     0 < (unread := self._unread()) and unread + len(packet) > self._most):
                 return False
             self._socket.send(packet)
-        except (BlockingIOError, ConnectionError, OSError):
+        except (OSError, ValueError):  # no room, or gone, or closed
             return False
         return True
 

@@ -51,3 +51,10 @@ def test_without_a_device_it_says_so_and_what_needs_none(hum, monkeypatch, tmp_p
     monkeypatch.setenv("PULSE_SERVER", f"unix:{tmp_path}/nobody")
     assert main(["say", "hello", "--device", "no such thing"]) == 2
     assert "--out FILE.wav" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("path", ["/dev/full", "/dev/null/said.wav"])
+def test_a_file_that_cannot_be_written_is_named(hum, path, capsys):
+    assert main(["say", "hello", "--out", path]) == 2
+    error = capsys.readouterr().err
+    assert path in error and "cannot be written" in error
