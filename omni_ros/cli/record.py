@@ -44,11 +44,10 @@ def run(arguments: argparse.Namespace) -> int:
     """Record until it is over, or mend."""
     if arguments.mend:
         return _mend(arguments.bag)
+    _check(arguments)
     require("rclpy", "to record")
     require("omni_ros.msg", "to record")
     require("mcap", "to write a bag")
-    if arguments.seconds < 0.0:
-        raise UsageError(f"--seconds {arguments.seconds:g}: expected 0 (until Ctrl-C) or more")
     child = subprocess.Popen(_command(arguments), preexec_fn=os.setpgrp)
     try:
         return child.wait()
@@ -59,6 +58,16 @@ def run(arguments: argparse.Namespace) -> int:
         if child.poll() is None:
             child.kill()
             child.wait()
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    """:raises UsageError: a number that the recorder does not take."""
+    if not 0.0 <= arguments.seconds <= 1e9:
+        raise UsageError(f"--seconds {arguments.seconds:g}: expected 0 (until Ctrl-C) to 1e9")
+    for name, low, high in (("max_mb", 1, 10**8), ("file_mb", 1, 10**6), ("min_free_mb", 0, 10**8)):
+        value = getattr(arguments, name)
+        if not low <= value <= high:
+            raise UsageError(f"--{name.replace('_', '-')} {value}: expected {low} to {high}")
 
 
 def _mend(bag: str) -> int:

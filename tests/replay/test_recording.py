@@ -343,6 +343,19 @@ def test_limits_that_cannot_hold_are_refused():
             Limits(**wrong)
 
 
+@pytest.mark.parametrize(("option", "value", "words"), [
+    ("--seconds", "nan", "expected 0 (until Ctrl-C) to 1e9"), ("--seconds", "-1", "expected 0"),
+    ("--max-mb", "0", "expected 1 to 100000000"), ("--file-mb", "-5", "expected 1 to 1000000"),
+    ("--min-free-mb", "-1", "expected 0 to 100000000"),
+])
+def test_numbers_that_make_no_recording_are_refused_in_one_line(capsys, option, value, words):
+    from omni_ros.cli import main
+
+    assert main.main(["record", "bag", f"{option}={value}"]) == 2
+    err = capsys.readouterr().err
+    assert f"{option} {value}: {words}" in err and err.count("\n") == 1
+
+
 def test_a_definition_holds_the_types_inside_of_a_type(tmp_path):
     share = {"a": tmp_path / "a", "b": tmp_path / "b"}
     for package, name, content in (
