@@ -21,6 +21,7 @@ SENTENCE_S, PARAGRAPH_S, CLAUSE_S = 0.25, 0.45, 0.08
 _CLOSERS = "[\"'\u201d\u2019)\\]}*_]*"
 _END = re.compile(rf"[.!?\u2026\u3002\uff01\uff1f]+{_CLOSERS}$")
 _COMMA = re.compile(rf"(?:[,;:\u2014\u2013]+{_CLOSERS}|\s-{{1,3}})$")
+_POINT = re.compile(r"\d\.$")
 _SPACE = re.compile(r"\s+")
 _ITEM = re.compile(r"(?:[-*#\u2022]|\d{1,3}[.)])\s?")
 #: Characters behind a cut that are looked at.
@@ -73,7 +74,8 @@ class Clauses:
         """
         found = self._take(final=False)
         body = self._rest.strip()
-        if _END.search(body) and _ends_sentence(body, "A"):
+        # "3." may be going to be 3.5, and three and five are other numbers.
+        if _END.search(body) and _ends_sentence(body, "A") and not _POINT.search(body):
             found += self._take(final=True)
         return found
 

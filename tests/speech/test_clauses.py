@@ -117,3 +117,10 @@ def test_characters_are_counted_with_those_that_are_white_space():
     clauses.feed("  One. ")
     clauses.finish()
     assert clauses.characters == 7
+
+
+def test_a_number_whose_point_came_before_its_decimals_is_not_cut_by_a_pause():
+    clauses = Clauses()
+    assert clauses.feed("It weighs 3.") == [] == clauses.pause()
+    assert clauses.feed("5 kg.") == []
+    assert [clause.text for clause in clauses.pause()] == ["It weighs 3.5 kg."]
