@@ -34,7 +34,7 @@ ARGUMENTS = {
     "bundle": ("", "bundle of the policy: a path or a name (default: the recorded one's name)"),
     "composition": ("single", "stages of the policy in one process ('single') or each in its own"),
     "namespace": ("", "namespace of all nodes and topics"),
-    "report": ("", "file for the report (JSON)"),
+    "report": ("", "file for the report: .json, or .html with plots"),
     "dry_run": ("true", "the player sends no commands"),
     "log_level": ("info", "debug, info, warn or error"),
 }
@@ -94,6 +94,8 @@ def recorded(bag):
 
     with Bag(bag) as opened:
         contents = read_contents(opened)
+        if contents.info is None:
+            raise RuntimeError(f"{bag} does not say what it was recorded with: give both robot:= and bundle:=")
         _, text = robot_of(contents)
         name = str(contents.info.bundle_name)
     file = Path(tempfile.mkdtemp(prefix="omni_ros_replay_")) / "robot.yaml"

@@ -36,7 +36,7 @@ from omni_ros.replay.plans import VISION, Plan, make_plans
 from omni_ros.replay.playing import Joint, Playback, Say, Show, Timetable
 from omni_ros.replay.replaying import Replay, robot_of
 from omni_ros.replay.summary import document, summary
-from omni_ros.replay.verdict import ChunkVerdict, Kind
+from omni_ros.replay.verdict import ChunkVerdict, Kind, worst_of
 from omni_ros.stages.fit import fit_robot
 
 #: From one /clock to the next, seconds of the machine: each wakes every node of the graph.
@@ -45,6 +45,8 @@ CLOCK_STEP_S = 0.01
 HIGHEST_RATE = 5.0
 #: Discovery: so long it is looked who else is there, seconds.
 LOOK_S = 1.5
+#: For where it did not begin, or not end.
+CANNOT, CUT_SHORT = 1, "the rest of the bag: the replay was ended before it was played"
 #: As of `omni replay`.
 EXIT_STATUS = {Kind.DIFFERENT: 1, Kind.INCOMPLETE: 3}
 
@@ -71,6 +73,10 @@ class Replayer(Node):
         declare("report", "", describe("file for the report: .json, or .html with plots; empty: none"))
         if not self._get("bag"):
             raise ValueError("which recording? Give its folder: -p bag:=FOLDER")
+        report = Path(self._get("report")).absolute()
+        if self._get("report") and (report.is_dir() or not report.parent.is_dir()):
+            raise ValueError(f"report is {report}; expected the name of a file in a folder that is there")
+        self._refused = False
         self._bag = Bag(self._get("bag"))
         self._load()
         self._published = self.create_publisher(ReplayVerdict, "replay_verdict", RELIABLE_QOS)
@@ -149,7 +155,7 @@ class Replayer(Node):
 
     def _refuse(self, why: str) -> None:
         self.get_logger().error(why)
-        self.exit_status = 1
+        self._refused = True
         self.destroy_timer(self._timer)
         self.stop_requested.set()
 
@@ -179,9 +185,21 @@ class Replayer(Node):
             self._verdicts.give_up(plan, "the graph gave no chunk for it in time")
         if play.finished and not self._verdicts.waiting:
             self._end_round()
-            self.exit_status = EXIT_STATUS.get(self.result.overall, 0)
             self.destroy_timer(self._timer)
             self.stop_requested.set()
+
+    @property
+    def _cut_short(self) -> bool:
+        """Whether it was ended before the bag was; one that is played for ever always is."""
+        return self._get("rounds") > 0 and not self._play.finished
+
+    @property
+    def exit_status(self) -> int:
+        """Of the process, whenever it ends: a signal in between makes no verdict of half a bag."""
+        if self._refused:
+            return CANNOT
+        overall = worst_of([self.result.overall, *([Kind.INCOMPLETE] if self._cut_short else [])])
+        return EXIT_STATUS.get(overall, 0)
 
     def _begin_round(self) -> None:
         self._end_round()
@@ -251,6 +269,8 @@ class Replayer(Node):
     def destroy_node(self) -> None:
         if self._round:
             self._end_round()
+            if self._cut_short:
+                self.result.missing.append(CUT_SHORT)
             self._say_report()
         self._bag.close()
         super().destroy_node()

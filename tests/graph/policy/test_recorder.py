@@ -269,6 +269,14 @@ def test_a_bag_is_not_played_beside_drivers(play, stage, policy_tools):
     assert status == 1 and "end that first" in log and "publishes /joint_states" in log
 
 
+def test_a_replay_that_is_ended_early_is_incomplete(graph, recorded, bundle, tools):
+    process = graph.start("replay", bag=str(recorded["bags"]["ended"]), bundle=str(bundle))
+    tools.eventually(lambda: "observations can be shown" in process.output, "that the bag is read")
+    time.sleep(0.5)
+    process.popen.send_signal(signal.SIGTERM)
+    assert process.popen.wait(timeout=60) == 3
+
+
 def test_a_folder_that_is_no_bag_is_refused_in_one_line(graph, tmp_path):
     process = graph.start("replay", bag=str(tmp_path))
     assert process.popen.wait(timeout=60) == 1
