@@ -21,6 +21,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 ORACLES = Path(__file__).resolve().parent / "data" / "oracles"
 
 
+@pytest.hookimpl(tryfirst=True)  # before the groups become part of the names
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Two workers share the suite: one graph at a time, the rest beside it file by file."""
     for item in items:

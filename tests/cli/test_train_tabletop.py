@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import pytest
 
-from omni_ros.cli import train_tabletop
 from omni_ros.cli.main import USAGE, main
 
 
@@ -24,17 +23,3 @@ def test_a_number_that_makes_no_sense_is_refused_before_any_work(tmp_path, capsy
 def test_without_a_folder_it_says_what_is_missing(capsys):
     assert main(["train-tabletop"]) == USAGE
     assert "--out" in capsys.readouterr().err
-
-
-def test_off_a_terminal_progress_comes_as_lines_with_minutes_and_share(capsys, monkeypatch):
-    now = [100.0]
-    monkeypatch.setattr(train_tabletop.time, "monotonic", lambda: now[0])
-    bar = train_tabletop.Bar()
-    bar.show(0.0, "too early")
-    now[0] += 75.0
-    bar.show(0.5, "step 12 flow 0.300")
-    bar.line("10.0 min: touch 98%")
-    err = capsys.readouterr().err
-    assert "too early" not in err and "\r" not in err
-    assert " 50 %  1:15  step 12 flow 0.300\n" in err
-    assert "[1:15] 10.0 min: touch 98%\n" in err
