@@ -16,10 +16,13 @@ from binascii import crc32
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 MAGIC = b"\x89MCAP0\r\n"
 _HEADER, _SCHEMA, _CHANNEL, _MESSAGE, _CHUNK, _DATA_END = 0x01, 0x03, 0x04, 0x05, 0x06, 0x0F
+_FOOTER = 0x02
+#: Bytes of the footer with its head, and of the magic after it.
+_TAIL = 9 + 20 + len(MAGIC)
 #: Longest record that is believed: one bit can turn a length into anything.
 _LONGEST = 1 << 32
 
@@ -75,8 +78,9 @@ class _Mcap:
 
     def read(self, path: Path) -> None:
         with path.open("rb") as file:
-            file.seek(len(MAGIC))
             size = path.stat().st_size
+            self._summary(file, size)
+            file.seek(len(MAGIC))
             while True:
                 at = file.tell()
                 if at == size:
@@ -99,6 +103,23 @@ class _Mcap:
                         return
                 else:
                     self._record(head[0], body)
+
+    def _summary(self, file: BinaryIO, size: int) -> None:
+        """Take the channels from the end, if it is there: the chunk that tells them may be damaged."""
+        file.seek(max(0, size - _TAIL))
+        tail = file.read(_TAIL)
+        if len(tail) < _TAIL or tail[0] != _FOOTER or not tail.endswith(MAGIC):
+            return
+        at = struct.unpack_from("<Q", tail, 9)[0]
+        while 0 < at < size - _TAIL:
+            file.seek(at)
+            head = file.read(9)
+            length = struct.unpack_from("<Q", head, 1)[0]
+            at += 9 + length
+            if at > size - _TAIL:
+                return
+            if head[0] in (_SCHEMA, _CHANNEL):
+                self._record(head[0], file.read(length))
 
     def _chunk(self, body: bytes, *, whole: bool) -> bool:
         """Take a chunk; False if the file ends in it."""

@@ -21,6 +21,7 @@ pytest.importorskip("rosbags")
 from rosbags.highlevel import AnyReader  # noqa: E402
 from rosbags.typesys import Stores, get_typestore  # noqa: E402
 
+from omni_ros.replay.bag import Bag  # noqa: E402
 from omni_ros.replay.recording import BagWriter, Limits  # noqa: E402
 from omni_ros.replay.recording_mend import mend, scan  # noqa: E402
 from omni_ros.replay.recording_topics import Topic, full_definition, qos_entry  # noqa: E402
@@ -212,6 +213,17 @@ def test_a_damaged_chunk_does_not_take_those_after_it(tmp_path):
     done, = mend(tmp_path / "bag")
     assert (done.damaged, done.cut, done.messages) == (1, 0, 40)
     assert len(read(tmp_path / "bag", "/say")) == 39
+
+
+def test_the_first_chunk_may_be_damaged_although_it_names_the_topics(tmp_path):
+    small_bag(tmp_path / "bag").close()
+    file = tmp_path / "bag" / "bag_0.mcap"
+    content = bytearray(file.read_bytes())
+    content[scan(file).chunks[0].chunk_start_offset + 200] ^= 0x55
+    file.write_bytes(content)
+    with Bag(file) as bag:
+        assert len(bag.load({"/say"})) == 39
+        assert [problem.lost for problem in bag.problems] == [True]
 
 
 def test_messages_outside_of_chunks_are_kept_by_mending(tmp_path):
