@@ -26,7 +26,7 @@ run: setup  ## set up, then run the demonstration: the arm does what sentences s
 
 # Two workers: the tests with a graph wait most of their time, the others compute beside them.
 test: setup-qwen  ## set up, then run every test
-	@source ./setup.bash && PYTHONSAFEPATH=1 python -m pytest -n 2 --dist loadgroup
+	@source ./setup.bash && PYTHONSAFEPATH=1 python -m pytest -n 2
 
 test-fast: setup  ## set up, then run the tests that need no ROS graph
 	@source ./setup.bash && python -P -m pytest -m "not graph and not slow"

@@ -21,13 +21,17 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 ORACLES = Path(__file__).resolve().parent / "data" / "oracles"
 
 
-@pytest.hookimpl(tryfirst=True)  # before the groups become part of the names
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Two workers share the suite: one graph at a time, the rest beside it file by file."""
-    for item in items:
-        path = Path(str(item.fspath)).relative_to(Path(__file__).parent)
-        group = "graph" if path.parts[0] == "graph" else str(path)
-        item.add_marker(pytest.mark.xdist_group(group))
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """Let workers share the suite: all graphs to one of them, the rest file by file beside it."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class OneGraphAtATime(LoadScopeScheduling):
+        # Not `--dist loadgroup`: its groups are lost with pytest 9.2.
+        def _split_scope(self, nodeid: str) -> str:
+            return "graph" if nodeid.startswith("tests/graph/") else nodeid.split("::")[0]
+
+    return OneGraphAtATime(config, log)
 
 
 @pytest.fixture(scope="session", autouse=True)
