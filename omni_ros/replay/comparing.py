@@ -58,9 +58,11 @@ class Judge:
             rows = RowsVerdict(Kind.DIFFERENT, float("inf"), np.zeros(0), 0, (
                 f"it moves {', '.join(done.names)}; recorded were {', '.join(chunk.joint_names)}"))
         else:
-            spread = by_names(self._runner.spread[None], done.names, chunk.joint_names)
+            spread, centre = (by_names(of[None], done.names, chunk.joint_names)[0]
+                              for of in (self._runner.spread, self._runner.centre))
             rows = compare_rows(chunk.values, replayed, tolerance=self._tolerance,
-                                names=chunk.joint_names, spread=np.maximum(spread[0], 1e-12))
+                                names=chunk.joint_names, spread=np.maximum(spread, 1e-12),
+                                centre=centre)
         place, again = None, 0.0
         if rows.kind is not Kind.SAME:
             looked = self._runner.run(plan, images, look=True)

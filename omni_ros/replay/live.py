@@ -38,6 +38,7 @@ class Expectation:
 
     :param tolerance: None if not a bit may differ; `why_not` says what speaks against that.
     :param spread: of each joint, what differences are measured by.
+    :param centre: of each joint, its units where the network says 0; 0 for those left out.
     :param decode: from the network's numbers and the state to actions in units, as the bundle has it.
     """
 
@@ -45,6 +46,7 @@ class Expectation:
     spread: dict[str, float]
     why_not: list[str] = field(default_factory=list)
     decode: Callable[[np.ndarray, np.ndarray], np.ndarray] | None = None
+    centre: dict[str, float] = field(default_factory=dict)
 
 
 def expect(contents: Contents, bundle: Path, robot: Robot, tolerance: float | None = None
@@ -59,6 +61,7 @@ def expect(contents: Contents, bundle: Path, robot: Robot, tolerance: float | No
     action = normaliser(Bundle(bundle, manifest), "action")
     ones = np.ones((1, action.width), np.float32)
     spread = np.abs(np.float64(action.inverse(ones) - action.inverse(0 * ones)))[0]
+    centre = np.float64(action.inverse(0 * ones))[0]
     why_not = []
     if contents.info is None:
         why_not.append("the bag does not say what it was recorded with")
@@ -73,7 +76,8 @@ def expect(contents: Contents, bundle: Path, robot: Robot, tolerance: float | No
     conventions = conventions_of(manifest)
     return Expectation(
         allowed if tolerance is None else tolerance, dict(zip(fit.action_names, spread.tolist())),
-        why_not, lambda normalised, state: conventions.decode(action.inverse(normalised), state))
+        why_not, lambda normalised, state: conventions.decode(action.inverse(normalised), state),
+        dict(zip(fit.action_names, centre.tolist())))
 
 
 def judge(plan: Plan, chunk: Any, records: Mapping[str, Any], expected: Expectation) -> ChunkVerdict:
@@ -93,7 +97,9 @@ def judge(plan: Plan, chunk: Any, records: Mapping[str, Any], expected: Expectat
                             f"{', '.join(names)}", stage="joint order", worst=float("inf"), **facts)
     facts["replayed"] = replayed
     spread = np.maximum([expected.spread.get(name, 1.0) for name in names], 1e-12)
-    rows = compare_rows(then.values, replayed, tolerance=expected.tolerance, names=names, spread=spread)
+    centre = [expected.centre.get(name, 0.0) for name in names]
+    rows = compare_rows(then.values, replayed, tolerance=expected.tolerance, names=names,
+                        spread=spread, centre=centre)
     facts |= {"worst": rows.worst, "by_joint": rows.by_joint}
     if rows.kind is Kind.SAME:
         return ChunkVerdict(Kind.SAME, text=rows.text, **facts)

@@ -147,9 +147,13 @@ def _ask(url: str, runner: Runner, remote: Any, pairing: Any, fed: Any, total: i
         if recorded is None:
             refused.append(f"chunk {plan.chunk.chunk_id} moves other joints than the bundle")
             continue
-        verdict = compare_rows(recorded[:len(rows)], rows, tolerance=tolerance, names=names,
-                               spread=runner.spread)
-        gaps.append(np.abs(recorded[:len(rows)] - rows))
+        if len(rows) < len(recorded):
+            refused.append(f"chunk {plan.chunk.chunk_id} has {len(recorded)} rows, the server gives "
+                           f"{len(rows)}")
+            continue
+        verdict = compare_rows(recorded, rows, tolerance=tolerance, names=names,
+                               spread=runner.spread, centre=runner.centre)
+        gaps.append(np.abs(recorded - rows))
         kinds.append(verdict.kind)
     table = np.concatenate(gaps) if gaps else np.zeros((1, len(names)))
     kind = None

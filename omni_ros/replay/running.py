@@ -62,6 +62,8 @@ class Runner:
         action = normaliser(self.policy.bundle, "action")
         ones = np.ones((1, action.width), np.float32)
         self.spread = np.abs(np.float64(action.inverse(ones) - action.inverse(0 * ones)))[0]
+        #: Units of each action where the network says 0, f64 [action].
+        self.centre = np.float64(action.inverse(0 * ones))[0]
         self._noise = np.empty(self.policy.head.shape, np.float32)
         with suppress(FloatingPointError):  # it will be said of each chunk
             self.policy.warm_up(1)

@@ -47,7 +47,8 @@ class RowsVerdict:
 
 
 def compare_rows(recorded: np.ndarray, replayed: np.ndarray, *, tolerance: float | None,
-                 names: Sequence[str], spread: np.ndarray | None = None) -> RowsVerdict:
+                 names: Sequence[str], spread: np.ndarray | None = None,
+                 centre: np.ndarray | None = None) -> RowsVerdict:
     """Compare two chunks' actions.
 
     :param recorded, replayed: f64 [rows, joints], the same joints in the same order.
@@ -56,6 +57,8 @@ def compare_rows(recorded: np.ndarray, replayed: np.ndarray, *, tolerance: float
     :param names: of the joints, for the text.
     :param spread: [joints], what a difference is measured by: units of a joint to one of the network's,
         so that a gripper and a shoulder count alike. Ones if left out.
+    :param centre: [joints], the joint's units where the network says 0: a joint that is far from 0 and
+        hardly moves must not loosen the tolerance. Zeros if left out.
     """
     recorded, replayed = (np.asarray(table, np.float64) for table in (recorded, replayed))
     if recorded.shape != replayed.shape:
@@ -65,11 +68,12 @@ def compare_rows(recorded: np.ndarray, replayed: np.ndarray, *, tolerance: float
     if same.all():
         return RowsVerdict(Kind.SAME, 0.0, np.zeros(len(names)), None, "the same, bit for bit")
     spread = np.ones(len(names)) if spread is None else np.asarray(spread, np.float64)
+    centre = np.zeros(len(names)) if centre is None else np.asarray(centre, np.float64)
     with np.errstate(invalid="ignore", over="ignore"):
         gap = np.where(same, 0.0, np.abs(replayed - recorded))
         gap[~np.isfinite(gap)] = math.inf
         relative = gap / spread
-        sizes = np.abs(recorded / spread)
+        sizes = np.abs((recorded - centre) / spread)
         size = max(1.0, float(sizes[np.isfinite(sizes)].max(initial=0.0)))
     row, column = np.unravel_index(int(relative.argmax()), relative.shape)
     worst, first = float(relative[row, column]), int(np.flatnonzero(~same.all(axis=1))[0])

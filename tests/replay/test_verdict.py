@@ -42,6 +42,14 @@ def test_joints_are_measured_by_their_spreads():
     assert found.kind is Kind.WITHIN and found.by_joint.tolist() == [0.0, 0.5]
 
 
+def test_a_joint_that_is_far_from_0_and_hardly_moves_loosens_no_tolerance():
+    far = ROWS * 0.01 + [100.0, 0.0]
+    measure = {"tolerance": 1e-2, "names": NAMES, "spread": np.array([1.0, 1.0])}
+    assert compare_rows(far, far + [0.0, 0.5], **measure).kind is Kind.WITHIN
+    found = compare_rows(far, far + [0.0, 0.5], centre=np.array([100.0, 0.0]), **measure)
+    assert found.kind is Kind.DIFFERENT
+
+
 @pytest.mark.parametrize("value", [math.nan, math.inf])
 def test_a_value_that_is_not_finite_is_different_but_to_itself(value):
     other = ROWS.copy()
