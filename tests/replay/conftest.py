@@ -51,7 +51,7 @@ def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "tiny.bundle"
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(scope="module", autouse=True)  # whoever's tests come next want their trials back
 def no_trial() -> Iterator[None]:
     """Bundles made here harm nobody: their programs are not first tried in a process of its own."""
     from omni_ros.bundles import opening
