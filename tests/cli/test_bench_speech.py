@@ -43,8 +43,9 @@ def test_a_run_beside_another_program_has_both_sides_stages_and_provenance(
     # Two words instead of a paragraph: here it is about the report.
     monkeypatch.setattr(bench_speech_sentences, "TIMED", {"phrase": "Yes.", "sentence": "Red."})
     out = tmp_path / "figures.json"
-    status = main.main(["bench", "speech", "--rounds", "1", "--piper", sys.executable, "--onnx", "x",
-                        "--json", str(out)])  # fmt: skip
+    # One thread: the pool of this process may have been set by other tests, to that.
+    status = main.main(["bench", "speech", "--threads", "1", "--rounds", "1",
+                        "--piper", sys.executable, "--onnx", "x", "--json", str(out)])  # fmt: skip
     text = capsys.readouterr().out
     assert status == 0
     assert "piper-tts / omni_ros, round by round" in text and "first audio ms" in text

@@ -117,8 +117,8 @@ def test_the_same_tensor_as_two_inputs_is_refused():
 
 
 def test_an_unknown_recipe_is_refused():
-    with pytest.raises(LoweringError, match="expected one of fp32, int8"):
-        lower(LeavesOver(), (torch.randn(4),), "int4")
+    with pytest.raises(LoweringError, match="recipe is 'int3': expected one of fp32, int8"):
+        lower(LeavesOver(), (torch.randn(4),), "int3")
 
 
 def test_special_tokens_and_many_slots_still_become_one_delegate(tmp_path):
