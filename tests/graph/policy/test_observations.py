@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
 import numpy as np
@@ -185,15 +186,21 @@ def test_an_unknown_encoding_is_said_and_harmless(policy):
     policy.senses.stop()
     from sensor_msgs.msg import Image
 
-    for _ in range(8):
-        stamp_ns = time.time_ns()
-        policy.senses.joints(stamp_ns)
-        for camera in ("front", "wrist"):
-            message = Image(width=4, height=4, step=12, encoding="bayer_magic", data=bytes(48))
-            message.header.stamp = time_message(stamp_ns)
-            policy.senses._images[camera].publish(message)
-        time.sleep(0.15)
+    def send() -> None:
+        for _ in range(8):
+            stamp_ns = time.time_ns()
+            policy.senses.joints(stamp_ns)
+            for camera in ("front", "wrist"):
+                message = Image(width=4, height=4, step=12, encoding="bayer_magic", data=bytes(48))
+                message.header.stamp = time_message(stamp_ns)
+                policy.senses._images[camera].publish(message)
+            time.sleep(0.15)
+
+    # Beside the wait: once no more pictures come, that is what is said.
+    sender = threading.Thread(target=send)
+    sender.start()
     waits(policy, "bayer_magic")
+    sender.join()
 
 
 @pytest.mark.parametrize("reliability", [ReliabilityPolicy.BEST_EFFORT, ReliabilityPolicy.RELIABLE])
