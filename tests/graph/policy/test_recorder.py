@@ -98,7 +98,8 @@ def test_every_chunk_is_in_the_bag_with_all_that_it_was_decided_from(recorded):
     # From the first that the recorder, which may meet the policy a chunk late, could hear.
     first = recorded["chunks"].index(stamps[0])
     assert first <= 2 and stamps == recorded["chunks"][first:first + len(stamps)]
-    for chunk in contents.chunks:
+    assert len(stamps) > 2
+    for chunk in contents.chunks[2:]:  # each stage is met by itself
         for stage in ("vision_encoder", "fusion_backbone", "action_head"):
             assert (stage, chunk.stamp_ns, chunk.observation_seq) in contents.records
 
