@@ -151,3 +151,32 @@ def logged(callback: Callable) -> Callable:
         return TransitionCallbackReturn.FAILURE
     wrapper.__name__ = callback.__name__
     return wrapper
+
+
+class Transitions:
+    """How a node that computes in a thread of its own leaves its states; to be mixed into one.
+
+    The node gives `_end`: stop at once what was begun; `_free`: undo what configure made, as far as it
+    got; and `_tell_state`: publish its state now. All three may be called in any state.
+    """
+
+    @logged
+    def on_deactivate(self, state):
+        self._end()
+        self._tell_state()
+
+    @logged
+    def on_cleanup(self, state):
+        self._free()
+        self._tell_state()
+
+    @logged
+    def on_shutdown(self, state):
+        self._end()
+        self._free()
+        self._tell_state()
+
+    def on_error(self, state):
+        self._end()
+        self._free()
+        return super().on_error(state)

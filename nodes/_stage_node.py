@@ -13,9 +13,10 @@ from std_msgs.msg import String
 
 from omni_ros.bundles.named import bundle_folder
 from omni_ros.msg import PolicyStatus, StageHandoff
-from omni_ros.nodes._runtime import logged
+from omni_ros.nodes._runtime import Transitions, logged
+from omni_ros.nodes._share import share_of
 from omni_ros.nodes._stage_handoff import HandoffReader, HandoffWriter, LocalLink
-from omni_ros.nodes._stage_parameters import TRANSPORTS, declare_parameters, share_of
+from omni_ros.nodes._stage_parameters import TRANSPORTS, declare_parameters
 from omni_ros.nodes._stage_status import StageStatus
 from omni_ros.nodes._stage_thread import StageThread
 from omni_ros.nodes._stage_wait import TimedSubscription, Waiter, deeper
@@ -27,6 +28,7 @@ from omni_ros.stages import Gate, Instruction, Opened, Tally, fit_robot, open_st
 from omni_ros.stages.gate import hear
 from omni_ros.stages.tally import State
 from omni_ros.stages.transport import Reader, hand_over_inline
+from omni_ros.telemetry.placement import SEPARATE, SINGLE
 from omni_ros.telemetry.realtime import set_affinity, set_nice
 
 #: Longest wait for the piece of work in progress when a stage is deactivated, seconds.
@@ -37,7 +39,7 @@ STATUSES_QOS = deeper(LATCHED_QOS, 8)
 STAGES = ("vision_encoder", "fusion_backbone", "action_head")
 
 
-class StageNode(LifecycleNode):
+class StageNode(Transitions, LifecycleNode):
     """Subclasses say which stage they are, and fill `load`, `connect`, `begin` and `work`.
 
     `load`, `begin` and `work` run in the stage's thread, all else in the executor's.
@@ -131,7 +133,9 @@ class StageNode(LifecycleNode):
         self.robot = load_robot_parameter(get("robot").value)
         self.policy = require_policy(self.robot)
         folder = bundle_folder(get("bundle").value)
-        self._share, self.placement_texts = share_of(self, self._process)
+        self._share, text = share_of(
+            self, self._process, SINGLE if self._process in SINGLE else SEPARATE)
+        self.placement_texts = [text]
         if self._share.process_cpus:
             self.placement_texts.append(str(set_affinity(self._share.process_cpus)))
         self._thread = StageThread(self.stage)
@@ -178,26 +182,8 @@ class StageNode(LifecycleNode):
             self.inbox.take()  # from before: nothing to act on
         self.begin()
 
-    @logged
-    def on_deactivate(self, state):
-        self._end()
+    def _tell_state(self) -> None:
         self._status.look(now=True)
-
-    @logged
-    def on_cleanup(self, state):
-        self._free()
-        self._status.look(now=True)
-
-    @logged
-    def on_shutdown(self, state):
-        self._end()
-        self._free()
-        self._status.look(now=True)
-
-    def on_error(self, state):
-        self._end()
-        self._free()
-        return super().on_error(state)
 
     def _end(self) -> None:
         """Stop work; what is being computed is thrown away."""

@@ -4,13 +4,11 @@
 
 from __future__ import annotations
 
+from omni_ros.nodes._share import declare_share
 from omni_ros.nodes._support import describe, describe_int
 from omni_ros.speech import Voice, open_voice
 from omni_ros.speech.playback import SpeakerSettings
-from omni_ros.telemetry.cpulist import parse_cpus
-from omni_ros.telemetry.hardware import this_machine
-from omni_ros.telemetry.hardware_profile import load_hardware
-from omni_ros.telemetry.placement import SEPARATE, TTS, Override, Share, load_overrides, place
+from omni_ros.telemetry.placement import Share
 
 
 def declare_parameters(node) -> None:
@@ -40,33 +38,7 @@ def declare_parameters(node) -> None:
     declare("continue_timeout_s", 2.0, describe(
         "how long, in silence, the next part of an utterance is waited for after a goal said that more "
         "text follows", low=0.1, high=600.0))
-    declare("threads", 0, describe_int(
-        "threads that a voice computes with; 0: as the placement says", low=0, high=256))
-    declare("cpus", "", describe(
-        "cpus to compute on, e.g. '3' or '2-3'; empty: as the placement says"))
-    declare("placement", "", describe(
-        "YAML file with the section `placement:`, what to place otherwise; empty: none"))
-    declare("hardware", "", describe(
-        "recorded profile of a machine to place for, instead of this one; empty: this one"))
-
-
-def share_of(node) -> tuple[Share, str]:
-    """Return what the node gets of the machine, beside a policy's stages, and why in words.
-
-    :raises ValueError: a parameter, or a file that it names, is refused.
-    """
-    def get(name: str):
-        return node.get_parameter(name).value
-
-    hardware = load_hardware(get("hardware")) if get("hardware") else this_machine()
-    overrides = dict(load_overrides(get("placement"))) if get("placement") else {}
-    if get("threads") or get("cpus"):
-        before = overrides.get(TTS, Override())
-        overrides[TTS] = Override(
-            cpus=parse_cpus(get("cpus")) if get("cpus") else before.cpus,
-            threads=get("threads") or before.threads, nice=before.nice)
-    placement = place(hardware, (*SEPARATE, TTS), overrides)
-    return placement[TTS], placement.text(TTS)
+    declare_share(node)
 
 
 def speaker_settings(node, share: Share) -> SpeakerSettings:

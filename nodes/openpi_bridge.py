@@ -28,7 +28,7 @@ from omni_ros.nodes._bridge_modes import MODES, OFF, Work
 from omni_ros.nodes._bridge_senses import Senses
 from omni_ros.nodes._bridge_server import GraphServer
 from omni_ros.nodes._bridge_status import BridgeReport, Snapshot
-from omni_ros.nodes._runtime import logged, run
+from omni_ros.nodes._runtime import Transitions, logged, run
 from omni_ros.nodes._stage_thread import StageThread
 from omni_ros.nodes._stage_wait import TimedSubscription, Waiter
 from omni_ros.nodes._support import (
@@ -54,7 +54,7 @@ END_TIMEOUT_S = 10.0
 HEARING_S = 2.0
 
 
-class OpenpiBridge(LifecycleNode):
+class OpenpiBridge(Transitions, LifecycleNode):
     """Reads cameras, joints, `instruction` and `action_chunk`; offers chunks and compares them."""
 
     def __init__(self) -> None:
@@ -171,25 +171,8 @@ class OpenpiBridge(LifecycleNode):
         self._heart.start(self.source, self.beats)
         self._report.look(now=True)
 
-    @logged
-    def on_deactivate(self, state):
-        self._end()
+    def _tell_state(self) -> None:
         self._report.look(now=True)
-
-    @logged
-    def on_cleanup(self, state):
-        self._free()
-        self._report.look(now=True)
-
-    @logged
-    def on_shutdown(self, state):
-        self._end()
-        self._free()
-
-    def on_error(self, state):
-        self._end()
-        self._free()
-        return super().on_error(state)
 
     def _end(self) -> None:
         self._heart.stop()

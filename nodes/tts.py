@@ -23,7 +23,8 @@ from std_srvs.srv import Trigger
 
 from omni_ros.msg import AudioChunk, SpeechStatus
 from omni_ros.nodes import _tts_parameters as parameters
-from omni_ros.nodes._runtime import logged, run
+from omni_ros.nodes._runtime import Transitions, logged, run
+from omni_ros.nodes._share import share_of
 from omni_ros.nodes._stage_thread import StageThread
 from omni_ros.nodes._stage_wait import deeper
 from omni_ros.nodes._support import CHUNK_QOS, LATCHED_QOS
@@ -33,6 +34,7 @@ from omni_ros.speech.playback import Speaker
 from omni_ros.speech.queue import Refused, Request, Result
 from omni_ros.speech.queue_desk import STUCK_S, Desk
 from omni_ros.speech.queue_run import News, Piece
+from omni_ros.telemetry.placement import SEPARATE, TTS
 from omni_ros.telemetry.realtime import set_affinity, set_nice
 
 #: Seconds between two looks at how far things are.
@@ -43,7 +45,7 @@ END_TIMEOUT_S = 10.0
 AUDIO_QOS = deeper(CHUNK_QOS, 64)
 
 
-class TtsNode(LifecycleNode):
+class TtsNode(Transitions, LifecycleNode):
     """Owns the voices, the desk that speaks with them and the speaker."""
 
     def __init__(self) -> None:
@@ -77,7 +79,7 @@ class TtsNode(LifecycleNode):
         self._report.look(now=True)
 
     def _configure(self) -> None:
-        share, text = parameters.share_of(self)
+        share, text = share_of(self, TTS, (*SEPARATE, TTS))
         self.placement_texts = [text]
         if share.process_cpus:
             self.placement_texts.append(str(set_affinity(share.process_cpus)))
@@ -120,26 +122,8 @@ class TtsNode(LifecycleNode):
         self._active, self._goals.desk = True, self.desk
         self._look()
 
-    @logged
-    def on_deactivate(self, state):
-        self._end()
+    def _tell_state(self) -> None:
         self._report.look(now=True)
-
-    @logged
-    def on_cleanup(self, state):
-        self._free()
-        self._report.look(now=True)
-
-    @logged
-    def on_shutdown(self, state):
-        self._end()
-        self._free()
-        self._report.look(now=True)
-
-    def on_error(self, state):
-        self._end()
-        self._free()
-        return super().on_error(state)
 
     def _end(self) -> None:
         """Stop at once, and tell those who wait for it."""

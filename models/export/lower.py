@@ -44,6 +44,17 @@ class TensorSpec:
 
 
 @dataclass(frozen=True)
+class LoweredMethod:
+    """What ExecuTorch put into a file for one method; see `LoweredProgram`."""
+
+    inputs: tuple[TensorSpec, ...]
+    outputs: tuple[TensorSpec, ...]
+    delegates: dict[str, int]
+    leftover: tuple[str, ...]
+    arenas: tuple[int, ...]
+
+
+@dataclass(frozen=True)
 class LoweredProgram:
     """A program's bytes and what ExecuTorch put into them."""
 
@@ -165,12 +176,10 @@ def quantise(
     return module
 
 
-def describe(program, recipe: str, path: Path | None = None) -> LoweredProgram:
-    """Read the facts out of a program ExecuTorch made, and its bytes or write them to a file."""
+def describe_method(plan) -> LoweredMethod:
+    """Read the facts out of a method's plan."""
     from executorch.exir.schema import DelegateCall, KernelCall
 
-    emitted = program.executorch_program
-    plan = emitted.execution_plan[0]
     delegates: dict[str, int] = {}
     leftover: list[str] = []
     for chain in plan.chains:
@@ -187,6 +196,16 @@ def describe(program, recipe: str, path: Path | None = None) -> LoweredProgram:
         tensor = plan.values[index].val
         return TensorSpec(DTYPES[tensor.scalar_type.name], tuple(tensor.sizes))
 
+    return LoweredMethod(
+        tuple(map(spec, plan.inputs)), tuple(map(spec, plan.outputs)), delegates, tuple(leftover),
+        tuple(int(size) for size in plan.non_const_buffer_sizes[1:]),
+    )
+
+
+def describe(program, recipe: str, path: Path | None = None) -> LoweredProgram:
+    """Read the facts out of a program ExecuTorch made, and its bytes or write them to a file."""
+    emitted = program.executorch_program
+    plan = emitted.execution_plan[0]
     constants = sum(len(buffer.storage) for buffer in emitted.constant_buffer)
     constants += sum(len(payload.data) for payload in emitted.backend_delegate_data)
     if program._named_data is not None:  # where XNNPACK's weights are
@@ -198,10 +217,6 @@ def describe(program, recipe: str, path: Path | None = None) -> LoweredProgram:
         data=program.buffer if path is None else b"",
         recipe=recipe,
         method=plan.name,
-        inputs=tuple(spec(index) for index in plan.inputs),
-        outputs=tuple(spec(index) for index in plan.outputs),
-        delegates=delegates,
-        leftover=tuple(leftover),
-        arenas=tuple(int(size) for size in plan.non_const_buffer_sizes[1:]),
         constants_bytes=constants,
+        **vars(describe_method(plan)),
     )

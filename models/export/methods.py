@@ -17,7 +17,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from .lower import DTYPES, TensorSpec, refuse_shared
+from .lower import LoweredMethod, describe_method, refuse_shared
 
 
 @dataclass(frozen=True)
@@ -33,17 +33,6 @@ class Method:
     golden: Sequence[torch.Tensor]
     inputs: Sequence[str]
     outputs: Sequence[str]
-
-
-@dataclass(frozen=True)
-class LoweredMethod:
-    """What ExecuTorch put into a file for one method; see `lower.LoweredProgram`."""
-
-    inputs: tuple[TensorSpec, ...]
-    outputs: tuple[TensorSpec, ...]
-    delegates: dict[str, int]
-    leftover: tuple[str, ...]
-    arenas: tuple[int, ...]
 
 
 def lower_methods(
@@ -78,7 +67,7 @@ def lower_methods(
     with path.open("wb") as file:
         program.write_to_file(file)
     plans = {plan.name: plan for plan in program.executorch_program.execution_plan}
-    return {name: describe(plans[name]) for name in methods}
+    return {name: describe_method(plans[name]) for name in methods}
 
 
 @contextmanager
@@ -111,29 +100,3 @@ def operators_found_once() -> Iterator[None]:
     finally:
         for name, function in saved.items():
             setattr(utils, name, function)
-
-
-def describe(plan) -> LoweredMethod:
-    """Read the facts out of a method's plan."""
-    from executorch.exir.schema import DelegateCall, KernelCall
-
-    delegates: dict[str, int] = {}
-    leftover: list[str] = []
-    for chain in plan.chains:
-        for instruction in chain.instructions:
-            call = instruction.instr_args
-            if isinstance(call, DelegateCall):
-                backend = plan.delegates[call.delegate_index].id
-                delegates[backend] = delegates.get(backend, 0) + 1
-            elif isinstance(call, KernelCall):
-                operator = plan.operators[call.op_index]
-                leftover.append(".".join(filter(None, (operator.name, operator.overload))))
-
-    def spec(index: int) -> TensorSpec:
-        tensor = plan.values[index].val
-        return TensorSpec(DTYPES[tensor.scalar_type.name], tuple(tensor.sizes))
-
-    return LoweredMethod(
-        tuple(map(spec, plan.inputs)), tuple(map(spec, plan.outputs)), delegates, tuple(leftover),
-        tuple(int(size) for size in plan.non_const_buffer_sizes[1:]),
-    )

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..common.config import TextConfig, VisionConfig
+from ..common.config import TextConfig, VisionConfig, check_rules, shared_rules
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Pi0Config:
 
     def check(self) -> None:
         """Raise ValueError for sizes that do not fit each other."""
-        text, vision = self.text, self.vision
+        vision = self.vision
         rows, columns = self.patches
         rules = [
             (self.image_height == rows * vision.patch and self.image_width == columns * vision.patch,
@@ -65,23 +65,5 @@ class Pi0Config:
             (rows == columns == vision.table_side,
              f"images of {self.image_height} x {self.image_width} have {rows} x {columns} patches, "
              f"the position table {vision.table_side} x {vision.table_side}: expected the same"),
-            (text.heads % text.kv_heads == 0,
-             f"{text.heads} query heads do not divide by {text.kv_heads} key heads"),
-            (text.head_dim % 2 == 0, f"head width {text.head_dim} is odd: expected an even one"),
-            (vision.width % vision.heads == 0,
-             f"vision width {vision.width} does not divide by {vision.heads} heads"),
-            (self.expert_width % 2 == 0,
-             f"expert width {self.expert_width} is odd: time needs sine and cosine pairs"),
-            (self.action <= self.max_action,
-             f"actions of {self.action} values in max_action_dim {self.max_action}"),
-            (self.state <= self.max_state,
-             f"a state of {self.state} values in max_state_dim {self.max_state}"),
-            (min(self.chunk, self.steps, self.language, self.action, self.state) > 0,
-             f"chunk {self.chunk}, steps {self.steps}, prompt {self.language}, action "
-             f"{self.action} and state {self.state}: expected each to be 1 or more"),
-            (0 < self.min_period < self.max_period,
-             f"periods {self.min_period} to {self.max_period}: expected 0 < min < max"),
         ]
-        for holds, text_of_rule in rules:
-            if not holds:
-                raise ValueError(text_of_rule)
+        check_rules([*rules, *shared_rules(self)])

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..common.config import TextConfig, VisionConfig
+from ..common.config import TextConfig, VisionConfig, check_rules, shared_rules
 
 __all__ = ["SmolVLAConfig", "TextConfig", "VisionConfig"]
 
@@ -66,26 +66,8 @@ class SmolVLAConfig:
              "joins neighbours of a square grid only; give resize_imgs_with_padding equal sides"),
             (rows % self.shuffle == 0,
              f"{rows} patches a side do not divide by the connector's scale {self.shuffle}"),
-            (text.heads % text.kv_heads == 0,
-             f"{text.heads} query heads do not divide by {text.kv_heads} key heads"),
-            (text.head_dim % 2 == 0, f"head width {text.head_dim} is odd: expected an even one"),
-            (vision.width % vision.heads == 0,
-             f"vision width {vision.width} does not divide by {vision.heads} heads"),
-            (self.expert_width % 2 == 0,
-             f"expert width {self.expert_width} is odd: time needs sine and cosine pairs"),
             (len(self.self_attention) == text.layers,
              f"{len(self.self_attention)} expert layers for {text.layers} backbone layers: "
              "expected as many of one as of the other"),
-            (self.action <= self.max_action,
-             f"actions of {self.action} values in max_action_dim {self.max_action}"),
-            (self.state <= self.max_state,
-             f"a state of {self.state} values in max_state_dim {self.max_state}"),
-            (min(self.chunk, self.steps, self.language, self.action, self.state) > 0,
-             f"chunk {self.chunk}, steps {self.steps}, prompt {self.language}, action "
-             f"{self.action} and state {self.state}: expected each to be 1 or more"),
-            (0 < self.min_period < self.max_period,
-             f"periods {self.min_period} to {self.max_period}: expected 0 < min < max"),
         ]
-        for holds, text_of_rule in rules:
-            if not holds:
-                raise ValueError(text_of_rule)
+        check_rules([*rules, *shared_rules(self)])

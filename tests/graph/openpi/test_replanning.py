@@ -94,9 +94,12 @@ def test_replies_outside_of_the_joints_limits_are_dropped_and_counted(bridged, r
     remote.policy.shift = 40.0
     robot = bridged(remote.url)
     robot.until(robot.bridge, lambda s: "dropped_out_of_limits" in s.counter_names, "a drop", 0.0)
+    # Decided anew after the drop was counted, and never unsaid while replies stay as they are.
+    robot.until(robot.bridge, lambda s: s.decision == "remote_unplayable", "unplayable", 0.0)
+    time.sleep(1.0)
+    assert robot.bridge.last.decision == "remote_unplayable"
     assert not robot.chunks and robot.bridge.last.chunks_offered == 0
     assert robot.player.last.state == PlayerStatus.STATE_HOLDING
-    assert robot.bridge.last.decision == "remote_unplayable"
     remote.policy.shift = 0.0
     robot.until_remote_plays()
 
