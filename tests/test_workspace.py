@@ -131,16 +131,25 @@ def test_images_have_the_same_pixels_under_numpy_1_and_2(old_numpy):
 # -- names that are rclpy's ----------------------------------------------------------------------
 
 
-def assigned_attributes(file: Path) -> list[tuple[str, int]]:
-    """Attributes that node classes of a file set on themselves: name, line."""
+def node_classes(files: list[Path]) -> list[tuple[Path, ast.ClassDef]]:
+    """Classes of nodes, and those that are mixed into them."""
+    classes = [(file, node, {ast.unparse(base).rpartition(".")[2] for base in node.bases})
+               for file in files for node in ast.walk(ast.parse(file.read_text()))
+               if isinstance(node, ast.ClassDef)]
+    names = {"Node", "LifecycleNode"}
+    nodes = [c for c in classes if names & c[2]]
+    mixed_in = set().union(*(bases for _, _, bases in nodes)) - names
+    return [(file, node) for file, node, bases in classes if names & bases or node.name in mixed_in]
+
+
+def assigned_attributes(files: list[Path]) -> list[tuple[Path, str, int]]:
+    """Attributes that nodes set on themselves: file, name, line."""
     found = []
-    for node in ast.walk(ast.parse(file.read_text())):
-        if isinstance(node, ast.ClassDef) and {"Node", "LifecycleNode"} & {
-                ast.unparse(base).rpartition(".")[2] for base in node.bases}:
-            found += [
-                (target.attr, target.lineno) for target in ast.walk(node)
-                if isinstance(target, ast.Attribute) and isinstance(target.ctx, ast.Store)
-                and isinstance(target.value, ast.Name) and target.value.id == "self"]
+    for file, node in node_classes(files):
+        found += [
+            (file, target.attr, target.lineno) for target in ast.walk(node)
+            if isinstance(target, ast.Attribute) and isinstance(target.ctx, ast.Store)
+            and isinstance(target.value, ast.Name) and target.value.id == "self"]
     return found
 
 
@@ -158,13 +167,16 @@ def test_no_node_overwrites_an_attribute_of_rclpys():
     finally:
         rclpy.shutdown(context=context)
     assert "_services" in taken
-    clashes = [f"{file.name}:{line}: self.{name}" for file in sorted((ROOT / "nodes").glob("*.py"))
-               for name, line in assigned_attributes(file) if name in taken]
+    files = sorted((ROOT / "nodes").glob("*.py"))
+    clashes = [f"{file.name}:{line}: self.{name}"
+               for file, name, line in assigned_attributes(files) if name in taken]
     assert not clashes
 
 
-def test_the_scan_for_names_sees_the_nodes():
-    assert ("_requests" in dict(assigned_attributes(ROOT / "nodes" / "action_player.py")))
+def test_the_scan_for_names_sees_nodes_and_what_is_mixed_into_them():
+    seen = {(file.name, name) for file, name, _ in assigned_attributes(
+        [ROOT / "nodes" / "action_player.py", ROOT / "nodes" / "_player_tick.py"])}
+    assert {("action_player.py", "_requests"), ("_player_tick.py", "_status_due_ns")} <= seen
 
 
 # -- package.xml ---------------------------------------------------------------------------------

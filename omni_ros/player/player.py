@@ -45,7 +45,8 @@ from omni_ros.player.gate import Gate, refuse
 from omni_ros.player.inputs import Measured
 from omni_ros.player.mover import Mover
 from omni_ros.player.reasons import ControlMode, Reason, State
-from omni_ros.player.watchdog import Ages, describe, stale
+from omni_ros.player.watchdog import Ages, stale
+from omni_ros.player.words import in_words
 from omni_ros.robot import Robot
 
 _MOVING = (State.RAMPING_IN, State.PLAYING)
@@ -404,29 +405,7 @@ class Player:
         return tuple(r for r in dict.fromkeys(reasons) if r is not Reason.NONE)
 
     def _describe(self, reason: Reason, ages: Ages) -> str:
-        """Say a reason in plain words, with what was measured where the joints are the reason."""
-        measured, robot = self._measured, self.robot
-        beyond = np.maximum(robot.lower - measured.position, measured.position - robot.upper)
-        outside = beyond > 0.0
-        if reason is Reason.OUT_OF_LIMITS and outside.any():
-            index = int(np.argmax(beyond / (robot.upper - robot.lower)))
-            joint = robot.joints[index]
-            more = f", and {outside.sum() - 1} more" if outside.sum() > 1 else ""
-            text = (
-                f"joint {joint.name} is measured at {measured.position[index]:.6g} {joint.unit},"
-                f" outside of the position limits {joint.lower:g} to {joint.upper:g}{more}"
-            )
-            if not measured.impossible:
-                return text
-            return f"{text}; too far to be true: check its encoder, or the robot YAML"
-        unsettled = measured.complete and not measured.still
-        fresh = not ages.joint_state > self.config.joint_state_timeout_s
-        if reason in (Reason.NO_JOINT_STATE, Reason.JOINT_STATE_STALE) and unsettled and fresh:
-            return (
-                "joint states have not agreed on a pose at rest for"
-                f" {self.config.still_window_s:g} s yet (still_window_s, still_speed)"
-            )
-        return describe(reason, ages, self.config)
+        return in_words(reason, ages, self._measured, self.robot)
 
     def status(self, now_ns: int) -> PlayerStatusData:
         """Say what the player does and why; the counters in it go on counting."""

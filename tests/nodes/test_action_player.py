@@ -16,8 +16,9 @@ pytest.importorskip("omni_ros.msg")
 
 from rclpy.lifecycle import TransitionCallbackReturn  # noqa: E402
 
-from omni_ros.nodes import action_player  # noqa: E402
-from omni_ros.nodes.action_player import STILL_WAITS, ActionPlayer  # noqa: E402
+from omni_ros.nodes import _player_tick  # noqa: E402
+from omni_ros.nodes._player_tick import STILL_WAITS  # noqa: E402
+from omni_ros.nodes.action_player import ActionPlayer  # noqa: E402
 from omni_ros.player.reasons import State  # noqa: E402
 
 TABLETOP = Path(__file__).resolve().parents[2] / "config" / "robots" / "tabletop.yaml"
@@ -148,7 +149,7 @@ def play_into_a_standing_clock(node, monkeypatch) -> SimpleNamespace:
 
     player.on_clock_jump = lambda now_ns: setattr(player, "jumps", player.jumps + 1)
     player.deactivate = lambda now_ns: setattr(player, "told_to_leave", True)
-    monkeypatch.setattr(action_player, "SimPacer", Pacer)
+    monkeypatch.setattr(_player_tick, "SimPacer", Pacer)
     monkeypatch.setattr(node, "_tick", lambda now_ns, standstill: None)
     monkeypatch.setattr(node, "_publish_status", lambda now_ns: None)
     node._player = player
@@ -165,7 +166,7 @@ def test_a_standing_clock_stops_an_arm_that_a_velocity_would_drive_on(make_playe
 
 
 def test_a_clock_that_falters_for_a_moment_is_no_standing_one(make_player, monkeypatch):
-    monkeypatch.setattr(action_player, "STILL_WAITS", 3 * STILL_WAITS)
+    monkeypatch.setattr(_player_tick, "STILL_WAITS", 3 * STILL_WAITS)
     node = configured(make_player(output="forward_velocity", use_sim_time=True))
     looks = iter([None] * (STILL_WAITS - 1))
     sent_while_faltering = []
@@ -183,7 +184,7 @@ def test_a_clock_that_falters_for_a_moment_is_no_standing_one(make_player, monke
         def slack_s(self) -> float:
             return 0.0
 
-    monkeypatch.setattr(action_player, "SimPacer", Pacer)
+    monkeypatch.setattr(_player_tick, "SimPacer", Pacer)
     node._tick_until_stopped()
     assert sent_while_faltering == []
 
