@@ -13,7 +13,7 @@ import re
 import unicodedata
 
 from omni_ros.speech import text_rules as rules
-from omni_ros.speech.text_numbers import notations
+from omni_ros.speech.text_notations import notations
 from omni_ros.speech.text_tables import FRACTIONS, GREEK, SIGNS
 from omni_ros.speech.voice import SpeechRefused
 
@@ -21,11 +21,14 @@ _QUOTES = str.maketrans({
     "\u2018": "'", "\u2019": "'", "\u02bc": "'", "\u201c": '"', "\u201d": '"', "\u2212": "-",
     "\u2010": "-", "\u2011": "-", "\u2012": "-", "\u2026": "...", "\u00a0": " ", "\u3002": ".",
     "\u3001": ",", "\u00b5": "\u03bc", "\u2044": "/",
+    "\u2116": "no. ", **{chr(0x2160 + step): str(step + 1) for step in range(12)},
     # To `re`, which takes them for an i where case does not matter, and to nothing else.
     "\u0130": "I", "\u0131": "i",
 })
 #: What colours a terminal, and entities of HTML.
 _TERMINAL, _ENTITY = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]"), re.compile(r"&(?:#?\w{1,10});")
+#: Spaces that keep a number's groups of three in one line.
+_GROUPED = re.compile(r"(?<=\d)[\u00a0\u2009\u202f](?=\d{3}(?!\d))")
 #: Said by their names where they stand alone, as in "2 pi" or an angle.
 _LETTER = re.compile(r"[^\W\d_]")
 #: No letters, though Unicode calls them so: masculine and feminine ordinals, and the like.
@@ -58,6 +61,7 @@ def normalise(text: str) -> str:
 def _clean(text: str) -> str:
     """Bring the many ways to write the same sign to one, and drop what is no text."""
     text = _ENTITY.sub(lambda m: html.unescape(m.group()), _TERMINAL.sub("", text))
+    text = _GROUPED.sub("", text)
     # Before NFKC, which makes digits of them.
     for sign, words in FRACTIONS.items():
         text = re.sub(rf"(\d)\s?{sign}", rf"\1 and {words} ", text).replace(sign, f" {words} ")

@@ -1,10 +1,8 @@
 # Copyright 2026 The omni_ros authors
 # SPDX-License-Identifier: Apache-2.0
-"""Numbers in English words, and notations of them: ranges, exponents, Roman numerals."""
+"""Numbers in English words."""
 
 from __future__ import annotations
-
-import re
 
 _ONES = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen "
@@ -104,48 +102,3 @@ def roman(text: str) -> int:
     """Return XIV as 14."""
     values = [{"I": 1, "V": 5, "X": 10}[letter] for letter in text]
     return sum(-one if one < after else one for one, after in zip(values, [*values[1:], 0]))
-
-
-_FEW = r"(?:\d{1,3}(?:,\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+)"
-_SIGN = r"[$\u20ac\u00a3\u00a5\u20b9]"
-_MONTH = (r"(?:January|February|March|April|May|June|July|August|September|October|November|December|"
-          r"(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\b\.?)")
-#: What is numbered in Roman numerals; behind any other name they are an ordinal.
-_COUNTED = ("War|Chapter|Part|Section|Figure|Type|Phase|Level|Class|Mark|Act|Volume|Book|Stage|"
-            "Appendix|Step|Version|Article|Table|Grade")
-
-
-def _scientific(match: re.Match[str]) -> str:
-    minus = "minus " if match[2] == "-" else ""
-    mantissa = decimal(match[1].replace(",", ""))
-    return f"{mantissa} times ten to the power of {minus}{cardinal(int(match[3]))}"
-
-
-#: Before the rules of `text_rules`, which would take these signs for something else.
-_NOTATIONS = tuple((re.compile(pattern), change) for pattern, change in (
-    # Two amounts of a currency or of a unit, with a hyphen that is no minus.
-    (rf"({_SIGN})\s?({_FEW})\s?[-\u2013]\s?(?:\1\s?)?(?=\d)", lambda m: f"{m[2]} to {m[1]}"),
-    (rf"(\d)(\s?[A-Za-z%\u00b0\u03bc\u03a9]{{1,4}})\s?[-\u2013]\s?(?={_FEW}\2(?!\w))",
-     lambda m: f"{m[1]}{m[2]} to "),
-    (rf"({_SIGN})\s?-\s?(?=\d)", lambda m: f"-{m[1]}"),
-    (r"(?<!\S)-(?=\d{1,3}/\d{1,3}(?![\w/]))", lambda m: "minus "),
-    (rf"(?<![\w.])([+-]?{_FEW})[eE]([+-]?)(\d{{1,3}})(?!\w|\.\d)", _scientific),
-    (r"\b0[xX]([0-9A-Fa-f]+)\b", lambda m: "hex " + " ".join(
-        _ONES[int(c)] if c.isdecimal() else c.upper() for c in m[1])),
-    (r"(?<!\w)'([2-9]0)s\b", lambda m: cardinal(int(m[1]))[:-1] + "ies"),
-    (r"(?<![\w.'])(\d{1,2})'\s?(\d{1,2})(?:\"|'')", lambda m: f"{m[1]} ft {m[2]} inches"),
-    (rf"\b([12]?\d|3[01])(?:st|nd|rd|th)?(?: of)? ({_MONTH}),? ([12]\d{{3}})\b",
-     lambda m: f"{m[2]} {m[1]}, {m[3]}"),
-    (rf"\b({_COUNTED}) (X{{0,3}}(?:I[XV]|VI{{0,3}}|I{{1,3}})|X{{1,3}})(?=[\s,;:.!?')]|$)",
-     lambda m: f"{m[1]} {cardinal(roman(m[2]))}"),
-    (r"\b([A-Z][a-z]{2,}) (X{0,2}(?:I{2,3}|VI{2,3}|IX)|X[IV]+)(?=[\s,;:.!?')]|$)",
-     lambda m: f"{m[1]} the {ordinal(roman(m[2]))}"),
-))
-
-
-def notations(text: str) -> str:
-    """Put ranges, signs, exponents, hexadecimal and Roman numerals in words, or as the rules know them.
-    """
-    for pattern, change in _NOTATIONS:
-        text = pattern.sub(change, text)
-    return text

@@ -190,6 +190,12 @@ def _abbreviation(match: re.Match[str]) -> str:
     return words + ("." if ends else "")
 
 
+def _initials(match: re.Match[str]) -> str:
+    """U.S.A. and a.b.c, apart from a word that follows without a space."""
+    apart = " " if match.string[match.end():match.end() + 1].isalnum() else ""
+    return " ".join(match.group().replace(".", "").upper()) + apart
+
+
 def _words(names: dict[str, str]) -> str:
     return "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
 
@@ -213,7 +219,6 @@ RULES: tuple[Rule, ...] = (
     _rule(r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)*\.[A-Za-z]{2,}\b", lambda m: _address(m.group())),
     _rule(r"\b(?:[A-Za-z][\w-]*\.)+(?:com|org|net|io|dev|ai|edu|gov|uk|de|eu)(?:/\S*)?\b(?![.]?\w)",
           _url),
-    _rule(r"\b\d{1,3}(?:\.\d{1,3}){3}\b", lambda m: " dot ".join(map(whole, m.group().split(".")))),
     _rule(r"(?<!\S)/?[A-Za-z]\w*(?:[_/]\w+)*_\w+(?:/\w+)*|(?<!\S)/[a-z]\w*(?:/\w+)*", _code),
     # Times and dates.
     _rule(r"(?<![\w:.])(?P<hour>[01]?\d|2[0-3]):(?P<minute>[0-5]\d)(?::(?P<second>[0-5]\d))?"
@@ -251,7 +256,7 @@ RULES: tuple[Rule, ...] = (
     _rule(r"\bSt\.", lambda m: "street"),
     _rule(rf"(?<![\w.])(?:{_words(ABBREVIATIONS)})(?!\w)|\b(?:{_words(SHORT)})\b(?!\.)",
           _abbreviation, re.I),
-    _rule(r"\b(?:[A-Za-z]\.){2,}", lambda m: " ".join(m.group().replace(".", "").upper())),
+    _rule(r"\b(?:[A-Za-z]\.){2,}(?:([A-Za-z])\b|(?=\w))?", _initials),
     _rule(r"#(?=\d)", lambda m: "number "),
     _rule(rf"\b(?:{_words(SPELLED)})\b", lambda m: SPELLED[m.group()]),
     # Numbers that are left.

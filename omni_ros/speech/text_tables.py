@@ -91,7 +91,8 @@ SAID = frozenset(
 )
 #: Said as their letters although they are words as well, or with letters and a word.
 SPELLED = {"ROS2": "Ross two", "JSON": "jason", "YAML": "yammel", "SQL": "sequel", "GUI": "gooey",
-           "WiFi": "wi fi", "Wi-Fi": "wi fi", "OK": "okay", "ok": "okay", "OpenPI": "open pie"}
+           "WiFi": "wi fi", "Wi-Fi": "wi fi", "OK": "okay", "ok": "okay", "OpenPI": "open pie",
+           "IPv4": "I P version four", "IPv6": "I P version six"}
 SPELLED["ROS"] = "Ross"
 #: Single signs that are said, with a space on either side.
 SIGNS = {"&": "and", "@": "at", "+": "plus", "=": "equals", "\u00d7": "times", "\u00f7":

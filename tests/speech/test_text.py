@@ -176,6 +176,60 @@ def test_no_sign_range_or_exponent_is_lost(text, words):
 
 @pytest.mark.parametrize(
     ("text", "words"),
+    [
+        ("1.234,56 \u20ac", "one thousand two hundred thirty four euros and fifty six cents"),
+        ("\u20ac1.234,56", "one thousand two hundred thirty four euros and fifty six cents"),
+        ("It weighs 3,5 kg.", "It weighs three point five kilograms."),
+        ("1,5-2,5 m", "one point five to two point five meters"), ("-0,125", "minus zero point one two five"),
+        ("1.234.567", "one million two hundred thirty four thousand five hundred sixty seven"),
+        ("2 000 000 and 2\u202f500", "two million and two thousand five hundred"),
+        ("10'000", "ten thousand"), ("30.11.2024", "November thirtieth, twenty twenty four"),
+        ("30/11/2024", "November thirtieth, twenty twenty four"),
+        # What English reads otherwise, or may be a list, stays what it is.
+        ("1.234", "one point two three four"), ("1,234", "one thousand two hundred thirty four"),
+        ("at (3,5) now", "at, three, five, now"), ("1,2,3", "one, two, three"),
+        ("joints 3,5 and 7", "joints three, five and seven"),
+        ("3,5 and 7,5", "three point five and seven point five"),
+        ("100 200 300", "one hundred two hundred three hundred"),
+    ],
+)
+def test_numbers_as_europe_writes_them_keep_their_value(text, words):
+    assert normalise(text) == words
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("00:1A:2b:3C:4D:5E", "zero zero, one A, two B, three C, four D, five E"),
+        ("00-1a-2b-3c-4d-5e.", "zero zero, one A, two B, three C, four D, five E."),
+        ("10.0.0.7:8080", "ten dot zero dot zero dot seven, port eight zero eight zero"),
+        ("10.0.0.0/8", "ten dot zero dot zero dot zero, slash eight"),
+        ("at 192.168.100.200.", "at one hundred ninety two dot one hundred sixty eight dot one hundred dot "
+         "two hundred."),
+        ("fe80::1", "F E eight zero, double colon, one"), ("::1", "double colon, one"),
+        ("std::vector", "std: vector"), ("run file.py.", "run file dot py."), ("a.b.c", "A B C"),
+    ],
+)
+def test_addresses_of_machines_and_names_of_files_are_spelled(text, words):
+    assert normalise(text) == words
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Apollo XIII", "Apollo thirteen"), ("Robot II is off.", "Robot two is off."),
+        ("Super Bowl XX", "Super Bowl twenty"), ("Zone IV", "Zone four"), ("World War II", "World War two"),
+        ("King Charles I", "King Charles the first"), ("Pope John XXIII", "Pope John the twenty third"),
+        ("Henry V", "Henry the fifth"), ("Henry I saw.", "Henry I saw."),
+        ("the Model I trained", "the Model I trained"), ("\u2167", "eight"),
+    ],
+)
+def test_a_roman_numeral_is_an_ordinal_only_of_a_king_or_the_like(text, words):
+    assert normalise(text) == words
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
     [("\x1b[31mred\x1b[0m", "red"), ("R&amp;D", "R and D"), ("<!-- no --> yes", "yes"),
      ("-v fr --help", "v fr help"), ("[[h@l]]", "h at l,")],
 )
