@@ -86,6 +86,10 @@ class Talk:
     def cancel(self) -> None:
         self._ask(self.handle.cancel_goal_async, "a cancel")
 
+    def ask_again(self) -> int:
+        """Ask the server for the result once more and return the state that it gives: 0 is unknown."""
+        return self._ask(lambda: self.handle.get_result_async(), "a result").status
+
     def end(self, timeout_s: float = PATIENCE_S) -> tuple[str, Speak.Result]:
         """Wait for the end; ("succeeded", "canceled" or "aborted", result)."""
         self._tools.eventually(self._result.done, "the end of a goal", timeout_s)

@@ -5,8 +5,10 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import shutil
+import signal
 import time
 from pathlib import Path
 
@@ -80,3 +82,40 @@ def test_another_script_is_refused_with_a_reason(launched):
     state, result = launched.goal("你好").end(120.0)
     assert (state, result.result) == ("aborted", 2)
     assert len(result.message) > 20
+
+
+def test_a_speaker_that_is_killed_costs_its_goal_and_no_more(launched, tools):
+    talk = launched.goal(SENTENCE * 5)
+    tools.eventually(lambda: talk.feedback and talk.feedback[-1].characters_spoken, "speech")
+    os.kill(child(launched.status.last.pid, "playback_process"), signal.SIGKILL)
+    state, result = talk.end()
+    assert (state, result.result) == ("aborted", 1)
+    assert "sound device was lost" in result.message and "-9" in result.message
+    assert 0 < result.characters_spoken < len(SENTENCE * 5)
+    tools.eventually(lambda: not launched.is_speaking.last.data, "silence to be told")
+    launched.until(lambda status: status.device_state == status.DEVICE_OPEN, "the device again")
+    assert launched.goal("Again.").end()[1].message == ""
+
+
+def test_a_node_that_is_killed_is_started_again_and_says_that_it_is_silent(launched, tools, microphone):
+    before = launched.status.last.pid
+    talk = launched.goal(SENTENCE * 5)
+    tools.eventually(lambda: launched.is_speaking.last.data, "speech to be told")
+    os.kill(before, signal.SIGKILL)
+    tools.eventually(lambda: microphone.quiet(0.2), "silence")
+    launched.until(lambda status: status.pid != before and status.state == status.STATE_IDLE,
+                   "another node")
+    tools.eventually(lambda: not launched.is_speaking.last.data, "silence to be told")
+    # What a client holds went with the node that took it: no answer comes, and to a new question that
+    # nobody knows the goal.
+    assert not talk.done
+    assert talk.ask_again() == 0
+    assert launched.goal("Here I am again.").end()[0] == "succeeded"
+
+
+def child(pid: int, word: str) -> int:
+    """Return the process that a process started with a word in its command line."""
+    children = [each for thread in os.listdir(f"/proc/{pid}/task")
+                for each in open(f"/proc/{pid}/task/{thread}/children").read().split()]
+    return next(int(each) for each in children
+                if word in open(f"/proc/{each}/cmdline").read().replace("\0", " "))
