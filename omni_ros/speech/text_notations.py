@@ -87,7 +87,7 @@ _NOTATIONS = tuple((re.compile(pattern), change) for pattern, change in (
      lambda m: f"{m[1]}-{int(m[2]):02}-{int(m[3]):02}"),
     # 1.234,56 and 1.234.567; one group alone is English and has three decimals.
     (r"(?<![\w.,])\d{1,3}(?:\.\d{3})+,\d+(?!\w*\d|[.,]\d)"
-     r"|(?<![\w.,])[1-9]\d{0,2}(?:\.\d{3}){2,}(?![\w,]|\.\d)", _european),
+     r"|(?<![\w.,])(?<!(?i:version) )[1-9]\d{0,2}(?:\.\d{3}){2,}(?!\w|[.,]\d)", _european),
     # 3,5; not where it may be a list: (3,5), 1,2,3 and "joints 3,5 and 7".
     (r"(?<![\w.,'(\[{])(?:\d+,\d{1,2}|\d+,\d{4,}|0,\d{3})(?!\d|[.,]\d|\s?(?:,|and|or|&)\s?\d+(?![\d,]))",
      _european),

@@ -182,6 +182,8 @@ def test_no_sign_range_or_exponent_is_lost(text, words):
         ("It weighs 3,5 kg.", "It weighs three point five kilograms."),
         ("1,5-2,5 m", "one point five to two point five meters"), ("-0,125", "minus zero point one two five"),
         ("1.234.567", "one million two hundred thirty four thousand five hundred sixty seven"),
+        ("1.000.000, he said", "one million, he said"),
+        ("version 1.234.567", "version one point two hundred thirty four point five hundred sixty seven"),
         ("2 000 000 and 2\u202f500", "two million and two thousand five hundred"),
         ("10'000", "ten thousand"), ("30.11.2024", "November thirtieth, twenty twenty four"),
         ("30/11/2024", "November thirtieth, twenty twenty four"),
