@@ -36,6 +36,8 @@ SENTENCE = "I will pick up the red block and then I will put it on the pad."
 TEXTS = [SENTENCE, "There is a yellow block on the left side, and a green one in the middle.",
          "Please tell me when you are ready, because I would like to go on with the next one."]
 PARTS = ("beside", "stops", "goals")
+#: Goals at the beginning and at the end whose first audio is compared.
+FEW = 10
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -181,10 +183,8 @@ def goals(graph: Any, pid: int, count: int) -> dict[str, Any]:
         if number == min(20, count // 2):
             before = held(pid)
     graph.spin(1.0)
-    tenth = max(3, len(first) // 10)
     return {"count": count, "ends": ends, "before": before, "after": held(pid),
-            "first_audio_first_s": float(np.median(first[:tenth])),
-            "first_audio_last_s": float(np.median(first[-tenth:]))}
+            "first_audio_s": first}
 
 
 def held(pid: int) -> dict[str, int]:
@@ -215,8 +215,7 @@ def render(document: dict[str, Any], width: int = 80) -> str:
             f"  files {part['before']['files']} -> {part['after']['files']}, threads "
             f"{part['before']['threads']} -> {part['after']['threads']}, resident {change:+d} kB of "
             f"{part['after']['resident_kb']} kB",
-            f"  first audio: {1e3 * part['first_audio_first_s']:.0f} ms (first tenth), "
-            f"{1e3 * part['first_audio_last_s']:.0f} ms (last tenth)", ""]
+            *_first_and_last(part["first_audio_s"]), ""]
     return "\n".join([*lines, one_line(document["provenance"])])
 
 
@@ -241,6 +240,18 @@ def _render_beside(part: dict[str, Any]) -> list[str]:
         f"real-time factor {speech['real_time_factor']:.2f}, least slack "
         f"{1e3 * speech['slack_min']:.0f} ms",
         *(f"placement: {text}" for text in speech["placement"])]
+
+
+def _first_and_last(values: list[float]) -> list[str]:
+    """Set the first goals that were spoken to their end beside the last ones."""
+    few = min(FEW, len(values) // 2)
+    if not few:
+        return ["  first audio: of too few goals to compare; give more --goals"]
+    first, last = 1e3 * np.array(values[:few]), 1e3 * np.array(values[-few:])
+    sides = [f"{name} {few} goals {np.median(side):.0f} ms ({side.min():.0f}-{side.max():.0f})"
+             for name, side in (("first", first), ("last", last))]
+    return ["  first audio, median (range): " + ", ".join(sides)
+            + f"; last / first {np.median(last) / np.median(first):.2f}"]
 
 
 def _spread(values: list[float]) -> str:
