@@ -248,7 +248,7 @@ class ActionHeadNode(FollowerNode):
         # What is drawn for somebody else neither continues another chunk nor is it continued; what
         # it was drawn with is no record of this policy's.
         own = draw is None
-        record, rest = None if again or not own else self.recorder.open(), None
+        record, rest = self.recorder.open() if own else None, None
         guide = self._guide if own else None
         if guide is not None:
             rest = self._leftover.at(stamp_ns, message.instruction_seq)
@@ -280,7 +280,8 @@ class ActionHeadNode(FollowerNode):
                       again=again)
         if record is not None:
             watch.end(padded)
-            self._say(record, message, rest, normalised)
+            fresh = state if stamp_ns != to_ns(message.header.stamp) else None
+            self._say(record, message, rest, normalised, stamp_ns, fresh)
         # Rows that are relative to a state are kept as the targets that they mean.
         kept = actions if self._head.relative else normalised
         if own:
@@ -288,10 +289,11 @@ class ActionHeadNode(FollowerNode):
         return True
 
     def _say(self, record: Record, message: StageHandoff, rest: np.ndarray | None,
-             normalised: np.ndarray) -> None:
+             normalised: np.ndarray, stamp_ns: int, fresh: np.ndarray | None) -> None:
         """Tell whoever records what the chunk was drawn from."""
         said = record.message
         said.source, said.chunk_id = self._source, self._chunk_id
+        said.chunk_stamp, said.fresh_state = time_message(stamp_ns), flat(fresh, "d")
         said.noise_seed, said.steps = self.policy.noise_seed, self._head.steps
         said.guided, said.delay_rows = self._guide is not None, self._delay
         said.leftover, said.normalised = flat(rest), flat(normalised)

@@ -99,6 +99,13 @@ class Replayer(Node):
         given = self._get("tolerance")
         expected = expect(contents, folder, robot, given if given >= 0.0 else None)
         plans = make_plans(contents, robot, fit)
+        fresh = sum(plan.fresh_state is not None for plan in plans)
+        if fresh:
+            raise ValueError(
+                f"{fresh} of the {len(plans)} chunks in {self._bag.path} were decided from joints that came "
+                "after their observation (policy.head_rate_hz); a graph cannot be made to read those "
+                "at the same moment again: `omni replay` computes each of them again, or record "
+                "without head_rate_hz")
         table = Timetable(contents, plans)
         self._source = table.plans[0].chunk.source
         self._pictures = PictureStore(self._bag, table.plans)

@@ -56,7 +56,7 @@ def from_bag(path: Path, bundle: Path, *, robot: str = "", count: int, threads: 
             if not plan.missing:
                 made[id(plan)] = Observation(
                     {name: images.get(name) for name in runner.cameras},
-                    runner.state_of(plan.positions), plan.chunk.stamp_ns)
+                    runner.state_for(plan), plan.chunk.stamp_ns)
         chosen = [plan for plan in picked if id(plan) in made]
         lacking = [plan.missing[0] if plan.missing else "a camera's pictures" for plan in plans
                    if plan.missing or id(plan) not in {id(one) for one in whole}]

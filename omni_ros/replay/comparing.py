@@ -76,7 +76,8 @@ class Judge:
                          "repeat themselves on this machine")
         place = None
         if plan.recorded or plan.state is not None:
-            place = locate(plan, looked, lambda n: self._runner.decode(n, looked.state),
+            state = looked.state if plan.fresh_state is None else plan.fresh_state
+            place = locate(plan, looked, lambda n: self._runner.decode(n, state),
                            tolerance=self._tolerance)
         if place is not None or kind is not Kind.DIFFERENT:
             return place

@@ -77,7 +77,8 @@ class Picture:
 class Contents:
     """What is in a bag.
 
-    :param topics: by role. :param records: StageRecord messages by stage, stamp and observation_seq.
+    :param topics: by role. :param records: StageRecord messages by stage, stamp and observation_seq;
+        an action head's by the stamp of its chunk, which may be of joints after the observation.
     :param report: the recorder's last words. :param raw: messages by topic, as far as they were read.
     """
 
@@ -157,8 +158,9 @@ def read_contents(bag: Bag, namespace: str = "") -> Contents:
         contents.raw[entry.topic].append(entry)
     contents.chunks = sorted(_chunks(contents), key=lambda one: (one.log_ns, one.source, one.chunk_id))
     for message, _ in contents.messages("policy_record"):
-        key = str(message.stage), to_ns(message.header.stamp), int(message.observation_seq)
-        contents.records[key] = message
+        stamp = getattr(message, "chunk_stamp", None)  # of a chunk; not in older recordings
+        stamp_ns = (to_ns(stamp) if stamp is not None else 0) or to_ns(message.header.stamp)
+        contents.records[str(message.stage), stamp_ns, int(message.observation_seq)] = message
     _read_report(contents)
     return contents
 

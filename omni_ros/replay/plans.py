@@ -47,7 +47,9 @@ class Plan:
     """All that a chunk depended on.
 
     :param positions: by the robot's joint, in topic units. :param state: as recorded, in the policy's
-        units; None if it was not. :param leftover: f32 [rows, action], see `policy.rtc`.
+        units; None if it was not. :param fresh_state: the same of joints that came after the
+        observation, which the head ran on; None: on the observation's.
+    :param leftover: f32 [rows, action], see `policy.rtc`.
     :param records: StageRecord messages. :param missing: what is not in the bag, in plain words.
     :param doubts: why another picture may have been meant.
     """
@@ -58,6 +60,7 @@ class Plan:
     masked: tuple[str, ...] = ()
     positions: Mapping[str, float] = field(default_factory=dict)
     state: np.ndarray | None = None
+    fresh_state: np.ndarray | None = None
     leftover: np.ndarray | None = None
     delay: int = 0
     steps: int = 0
@@ -113,16 +116,27 @@ def _source(contents: Contents) -> str:
 
 
 def is_of_fresh_joints(contents: Contents, chunk: Chunk) -> bool:
-    """True for a chunk of a prefix that was held (`policy.head_rate_hz`): no observation was taken."""
-    return bool(contents.records) and VISION not in chunk.timings and (
-        VISION, chunk.stamp_ns, chunk.observation_seq) not in contents.records and bool(chunk.timings)
+    """True for a chunk of a prefix that was held (`policy.head_rate_hz`) and that nothing was recorded of.
+
+    Recordings of earlier versions hold such chunks without what they were decided from.
+    """
+    if VISION in chunk.timings or not chunk.timings:
+        return False
+    drawn = next((one for (stage, _, _), one in contents.records.items() if stage == HEAD), None)
+    return drawn is not None and not hasattr(drawn, "chunk_stamp") and (
+        VISION, chunk.stamp_ns, chunk.observation_seq) not in contents.records
 
 
 def _from_records(contents: Contents, chunk: Chunk, fit: Fit) -> Plan:
-    key = chunk.stamp_ns, chunk.observation_seq
-    records = {stage: contents.records.get((stage, *key)) for stage in (VISION, FUSION, HEAD)}
+    seq, head = chunk.observation_seq, contents.records.get(
+        (HEAD, chunk.stamp_ns, chunk.observation_seq))
+    # Joints that came after the observation stamp the chunk; the head's record says which one it was.
+    observed_ns = chunk.stamp_ns if head is None else to_ns(head.header.stamp)
+    records = {stage: contents.records.get((stage, observed_ns, seq)) for stage in (VISION, FUSION)}
+    records[HEAD] = head
     plan = Plan(chunk, records=tuple(one for one in records.values() if one is not None))
-    _take_observation(plan, contents, records[VISION], fit)
+    if head is not None or VISION in chunk.timings or not chunk.timings:  # else unknown which one it was
+        _take_observation(plan, contents, records[VISION], fit)
     fusion = records[FUSION]
     if fusion is not None and len(fusion.prompt):
         mask = np.array(fusion.prompt_mask, bool)
@@ -156,6 +170,8 @@ def _take_head(plan: Plan, record: Any) -> None:
         return
     width = len(plan.chunk.joint_names)
     plan.steps, plan.delay = int(record.steps), int(record.delay_rows)
+    if len(getattr(record, "fresh_state", ())):
+        plan.fresh_state = np.array(record.fresh_state, np.float64)
     if len(record.normalised) == plan.chunk.values.size:
         plan.normalised = np.array(record.normalised, np.float32).reshape(-1, width)
     if record.guided and len(record.leftover):

@@ -129,7 +129,7 @@ def _ask(url: str, runner: Runner, remote: Any, pairing: Any, fed: Any, total: i
             continue
         shown = pairing.shown(Observation(
             {name: images.get(name) for name in runner.cameras},
-            runner.state_of(plan.positions), plan.chunk.stamp_ns))
+            runner.state_for(plan), plan.chunk.stamp_ns))
         message = pairing.message(shown, plan.instruction)
         if same is None:
             same = takes_noise(remote, message, shape, plan.chunk.noise_seed, timeout_s)

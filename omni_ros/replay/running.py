@@ -83,6 +83,13 @@ class Runner:
         ordered = np.array([positions[name] for name in self.robot.joint_names], np.float64)
         return self.fit.state_of(ordered, self.robot)
 
+    def state_for(self, plan: Plan) -> np.ndarray:
+        """Return the state f64 [state] that the actions of a plan were decided from.
+
+        :raises ValueError: a joint is missing.
+        """
+        return self.state_of(plan.positions) if plan.fresh_state is None else plan.fresh_state
+
     def decode(self, normalised: np.ndarray, state: np.ndarray) -> np.ndarray:
         """Return what the network's numbers come to in units, f32 [rows, action].
 
@@ -110,7 +117,8 @@ class Runner:
         tokens = policy.backbone.set_prompt(plan.instruction)
         policy.backbone.set_cameras(len(present))
         policy.head.set_valid(policy.backbone.valid)
-        policy.head.set_state(given)
+        head_state = check_state(self.state_for(plan), self.manifest.dimensions.state)
+        policy.head.set_state(head_state)
         for slot, name in enumerate(present):
             policy.encoder.prepare(images[name], camera=name)
             watch.note(PICTURE + name, images[name])
@@ -127,7 +135,7 @@ class Runner:
         padded = policy.head.denoise(self._noise, guide=watch.guide(policy.rtc))
         watch.note(f"{STEP}{policy.head.steps}", padded)
         normalised = padded[:, :self.manifest.dimensions.action].copy()
-        actions = policy.head.decode(normalised, given)
+        actions = policy.head.decode(normalised, head_state)
         total = time.perf_counter() - began
         return Done(actions, self.fit.action_names, normalised, state,
                     np.where(tokens.mask, tokens.ids, -1).astype(np.int64), policy.head.steps,

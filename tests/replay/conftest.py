@@ -270,7 +270,8 @@ def _session(runner: Any, store: Any, robot_text: str, bundle: Path, wanted: Any
             fingerprints=prints("state", "prefix", "valid"), **common)
         yield message(
             "/policy_record", "omni_ros/msg/StageRecord", at + took + 1, stage="action_head",
-            source=wanted.source, chunk_id=number, noise_seed=3, steps=done.steps,
+            source=wanted.source, chunk_id=number, chunk_stamp=stamp(at), noise_seed=3,
+            steps=done.steps,
             guided=wanted.guided, delay_rows=plan.delay,
             leftover=np.zeros(0) if leftover is None else leftover.ravel(),
             normalised=done.normalised.ravel(), fingerprints=prints("x/"), **common)

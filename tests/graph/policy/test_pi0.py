@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -174,11 +175,13 @@ def test_a_head_without_the_state_refuses_a_rate_of_its_own(
         graph.close()
 
 
-def test_the_launch_file_moves_the_arm_by_a_pi0(
-        pi0_bundle, policy_robot, tools, ros_domain, tmp_path):
+@pytest.fixture(scope="module")
+def launched(pi0_bundle, policy_robot, tools, ros_domain, tmp_path_factory):
+    """The launch file with a π0 for its bundle, and a recorder, until the arm has moved by it for a while."""
     from omni_ros.msg import ActionChunk, PlayerStatus
 
-    graph = tools.Graph(tmp_path)
+    folder = tmp_path_factory.mktemp("launched")
+    graph = tools.Graph(tmp_path_factory.mktemp("launch"))
     try:
         player = graph.record(PlayerStatus, "action_player/status", LATCHED_QOS)
         chunks = graph.record(ActionChunk, "action_chunk", CHUNK_QOS)
@@ -187,17 +190,34 @@ def test_the_launch_file_moves_the_arm_by_a_pi0(
         launch = tools.Process("launch", [
             shutil.which("ros2"), "launch", "omni_ros", "vla.launch.py", "policy:=bundle",
             f"bundle:={pi0_bundle('pi0')}", f"robot:={robot}", "composition:=single",
-            "instruction:=touch the red block"], graph.folder)
+            "instruction:=touch the red block", "record:=true", f"bag:={folder / 'bag'}"],
+            graph.folder)
         graph.processes.append(launch)
-        tools.eventually(lambda: any(
+        moved = tools.eventually(lambda: any(
             m.state == PlayerStatus.STATE_PLAYING and np.abs(m.command_velocity).max() > 0.02
             for m in player.messages), f"motion\n{graph.logs()}", timeout_s=90.0)
-        again = [m for m in chunks.messages if m.timings[0].stage == "action_head"]
-        tools.eventually(lambda: again or [
+        again = tools.eventually(lambda: [
             m for m in chunks.messages if m.timings[0].stage == "action_head"],
             f"chunks of fresh joints\n{graph.logs()}")
+        launch.end()
+        yield SimpleNamespace(moved=moved, again=len(again), bag=folder / "bag")
     finally:
         graph.close()
+
+
+def test_the_launch_file_moves_the_arm_by_a_pi0(launched):
+    assert launched.moved and launched.again
+
+
+def test_what_a_pi0_decided_is_decided_again_from_its_recording(launched, pi0_bundle, tmp_path):
+    answer = tmp_path / "replay.json"
+    replay = subprocess.run(
+        [sys.executable, "-P", "-m", "omni_ros.cli.main", "replay", str(launched.bag), "--bundle",
+         str(pi0_bundle("pi0")), "--json", str(answer)], capture_output=True, text=True, timeout=120)
+    assert replay.returncode == 0, replay.stdout + replay.stderr
+    found = json.loads(answer.read_text())
+    assert found["verdict"] == "same" and found["bit_for_bit"] and not found["passed_over"]
+    assert found["counts"]["same"] == len(found["chunks"]) > launched.again
 
 
 def test_the_server_serves_a_pi0(pi0_bundle, tmp_path):
