@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from dataclasses import asdict
 from types import SimpleNamespace
 from typing import Any
@@ -23,7 +24,7 @@ from omni_ros.bundles.manifest import read_manifest
 from omni_ros.bundles.named import bundle_folder
 from omni_ros.images import fill
 from omni_ros.msg import ActionChunk, ActionDraw, PolicyStatus
-from omni_ros.nodes._stage_draws import ASKED, DRAWS_QOS, USED
+from omni_ros.nodes._stage_draws import ASKED, DRAWS_QOS, KEPT, USED
 from omni_ros.nodes._stage_node import STATUSES_QOS
 from omni_ros.nodes._support import CHUNK_QOS, LATCHED_QOS, time_message, to_ns
 from omni_ros.openpi.errors import RequestError
@@ -41,6 +42,7 @@ CHUNK_TIMEOUT_S, HEARING_TIMEOUT_S = 10.0, 5.0
 DISCOVERY_S = 1.5
 #: After a chunk, what it was drawn with is told within this long, seconds.
 DRAWN_TIMEOUT_S = 1.0
+ENDED = "the bridge is deactivated"
 
 
 class GraphServer:
@@ -65,7 +67,8 @@ class GraphServer:
         self._heard = threading.Condition()
         self._sentence: str | None = None
         self._stages: dict[str, PolicyStatus] = {}
-        self._drawn_ns = 0
+        self._drawn: deque[int] = deque(maxlen=KEPT)
+        self._ending = False
         self._make_endpoints()
         self._made = time.monotonic()
 
@@ -109,9 +112,16 @@ class GraphServer:
             self, cameras=self._cameras, state_names=metadata["state_names"], metadata=metadata,
             publish=self._publish, timeout_s=CHUNK_TIMEOUT_S, takes=takes,
             clock_ns=lambda: node.get_clock().now().nanoseconds)
-        self._server = PolicyServer(self._policy, self._settings)
-        self._server.start()
-        node.get_logger().info(f"serving on {self._server.url}")
+        self._ending = False
+        server = PolicyServer(self._policy, self._settings)
+        try:
+            server.start()
+        except OSError as error:
+            raise OSError(
+                f"serve: cannot listen on {self._settings.host}:{self._settings.port} ({error}); set "
+                "serve_port to another one, or to 0 for a free one") from error
+        self._server = server
+        node.get_logger().info(f"serving on {server.url}")
 
     def _in_the_way(self) -> str:
         """Say what makes serving dangerous; "" if nothing does."""
@@ -136,10 +146,15 @@ class GraphServer:
 
     def stop(self) -> None:
         server, self._server = self._server, None
-        if server is not None:
-            self._policy.refuse("the bridge is deactivated")
-            server.stop()
-            self._policy = None
+        if server is None:
+            return
+        # The executor's thread waits here: what waits for something that it would bring waits no more.
+        with self._heard:
+            self._ending = True
+            self._heard.notify_all()
+        self._policy.end(ENDED)
+        server.stop()
+        self._policy = None
 
     @property
     def url(self) -> str:
@@ -156,8 +171,8 @@ class GraphServer:
 
         :raises RequestError: the request does not fit. :raises RuntimeError: the graph does not.
         """
-        sentence = request.prompt
-        if not sentence.strip():
+        sentence = request.prompt.strip()
+        if not sentence:
             raise RequestError("the prompt is empty; expected the sentence to act by")
         missing = [name for name, pixels in request.images.items() if pixels is None]
         if missing:
@@ -175,8 +190,12 @@ class GraphServer:
             self._sentence = sentence
             self._sentences.publish(String(data=sentence))
         with self._heard:
-            if not self._heard.wait_for(lambda: self._has(sentence.strip()), HEARING_TIMEOUT_S):
-                raise RuntimeError("vision_encoder does not hear the instruction; is it active?")
+            heard = self._heard.wait_for(
+                lambda: self._ending or self._has(sentence), HEARING_TIMEOUT_S)
+        if self._ending:
+            raise RuntimeError(ENDED)
+        if not heard:
+            raise RuntimeError("vision_encoder does not hear the instruction; is it active?")
 
     def _wait_for_listeners(self) -> None:
         """What is published before a stage has found the publisher is lost."""
@@ -184,7 +203,7 @@ class GraphServer:
         until = time.monotonic() + HEARING_TIMEOUT_S
         while True:
             deaf = [p.topic_name for p in publishers if not p.get_subscription_count()]
-            if not deaf:
+            if not deaf or self._ending:
                 return
             if time.monotonic() > until:
                 raise RuntimeError(f"nobody listens on {', '.join(deaf)}; are all stages of the "
@@ -192,9 +211,15 @@ class GraphServer:
             time.sleep(0.02)
 
     def was_drawn(self, stamp_ns: int) -> bool:
-        """Whether the action head says that a chunk is drawn with what was asked for; may wait."""
+        """Whether the action head says that a chunk is drawn with what was asked for; may wait.
+
+        :raises RuntimeError: the server ends.
+        """
         with self._heard:
-            return self._heard.wait_for(lambda: self._drawn_ns >= stamp_ns, DRAWN_TIMEOUT_S)
+            self._heard.wait_for(lambda: self._ending or stamp_ns in self._drawn, DRAWN_TIMEOUT_S)
+            if self._ending:
+                raise RuntimeError(ENDED)
+            return stamp_ns in self._drawn
 
     def _has(self, sentence: str) -> bool:
         status = self._stages.get("vision_encoder")
@@ -232,7 +257,7 @@ class GraphServer:
 
     def _on_drawn(self, message: ActionDraw) -> None:
         with self._heard:
-            self._drawn_ns = to_ns(message.header.stamp)
+            self._drawn.append(to_ns(message.header.stamp))
             self._heard.notify_all()
 
     def _on_status(self, message: PolicyStatus) -> None:

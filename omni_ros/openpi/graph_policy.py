@@ -20,6 +20,9 @@ import numpy as np
 
 from .serving import ServedReply, ServedRequest
 
+#: Stamps run ahead of a clock that was set back by no more than this: those who see them allow it.
+AHEAD_NS = 25_000_000
+
 
 class GraphPolicy:
     """A `serving.ServedPolicy`; `deliver` and `refuse` may be called from any thread."""
@@ -34,7 +37,8 @@ class GraphPolicy:
         :param publish: sends a request's observation on its way, under the stamp that it is given;
             must return at once; called in the server's inference thread.
         :param timeout_s: how long to wait for its chunk.
-        :param clock_ns: gives the stamps; two requests never get the same one.
+        :param clock_ns: gives the stamps; two requests in a row never get the same one. It may be
+            set back.
         """
         self.cameras, self.state_names = tuple(cameras), tuple(state_names)
         self.metadata, self.takes = dict(metadata), tuple(takes)
@@ -45,6 +49,7 @@ class GraphPolicy:
         self._last_stamp = 0
         self._reply: ServedReply | None = None
         self._refusal: str | None = None
+        self._ended: str | None = None
 
     @property
     def last_stamp_ns(self) -> int:
@@ -57,7 +62,12 @@ class GraphPolicy:
         :raises RuntimeError: no chunk in time, or `refuse` was called; the text goes to the client.
         """
         with self._arrival:
-            stamp = self._last_stamp = max(self._clock_ns(), self._last_stamp + 1)
+            if self._ended is not None:
+                raise RuntimeError(self._ended)
+            stamp = self._clock_ns()
+            if 0 <= self._last_stamp - stamp < AHEAD_NS:
+                stamp = self._last_stamp + 1
+            self._last_stamp = stamp
             self._awaited, self._reply, self._refusal = stamp, None, None
         try:
             self._publish(request, stamp)
@@ -86,8 +96,14 @@ class GraphPolicy:
             self._arrival.notify_all()
             return True
 
+    def end(self, text: str) -> None:
+        """Let whoever waits, and whoever asks from now on, know that there will be no chunk."""
+        with self._arrival:
+            self._ended = text
+        self.refuse(text)
+
     def refuse(self, text: str) -> None:
-        """Let whoever waits know that there will be no chunk: the policy was deactivated, say."""
+        """Let whoever waits know that there will be no chunk: the policy sees nothing, say."""
         with self._arrival:
             if self._awaited is not None:
                 self._refusal = text

@@ -77,6 +77,34 @@ def test_two_requests_never_have_one_stamp(through):
     assert stamps == [1000, 1001, 1002]
 
 
+def test_a_clock_that_was_set_back_is_followed(through):
+    """Stamps that ran on from before would lie in the future, and nobody would act on them."""
+    stamps, clock = [], [5 * 10**9, 5 * 10**9 - 10**7, 2 * 10**9]
+
+    def act(policy, request, stamp):
+        stamps.append(stamp)
+        policy.deliver(stamp, ACTIONS + len(stamps))
+
+    client, _ = through(act, clock_ns=lambda: clock[len(stamps)])
+    for number in range(3):
+        client.ask({**OBSERVATION, "state": [number, 0.0]}, 20)
+    assert stamps == [5 * 10**9, 5 * 10**9 + 1, 2 * 10**9]
+
+
+def test_who_waits_and_who_asks_later_are_told_that_the_graph_has_ended(through):
+    asked = []
+
+    def act(policy, request, stamp):
+        asked.append(stamp)
+        policy.end("the bridge is deactivated")
+
+    client, policy = through(act, timeout_s=300.0)
+    for number in range(2):
+        with pytest.raises(LinkError, match="deactivated"):
+            client.ask({**OBSERVATION, "state": [number, 0.0]}, 20)
+    assert len(asked) == 1
+
+
 def test_what_the_graph_cannot_be_told_is_refused(through):
     client, _ = through(lambda policy, request, stamp: policy.deliver(stamp, ACTIONS))
     with pytest.raises(LinkError, match="`seed` is given, which this policy does not take"):

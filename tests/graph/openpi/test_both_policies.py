@@ -6,8 +6,10 @@ from __future__ import annotations
 
 import os
 import re
+import socket
 import subprocess
 import sys
+import threading
 import time
 
 import numpy as np
@@ -96,7 +98,9 @@ def graph_server(graph, tools):
     """The stages behind the bridge's `serve`, and the URL."""
     statuses = graph.record(BridgeStatus, "bridge_status", LATCHED_QOS)
     start_stages(graph)
-    graph.start("openpi_bridge", serve=True, serve_port=0)
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]  # the same after a restart
+    graph.start("openpi_bridge", serve=True, serve_port=port)
     graph.bring_up("openpi_bridge")
     return tools.eventually(lambda: statuses and statuses.last.serving, "serving")
 
@@ -109,16 +113,17 @@ def ask():
 
     clients = {}
 
-    def ask(url: str, sentence: str = SENTENCE, **extra):
+    def ask(url: str, sentence: str = SENTENCE, patience_s: float = 60.0, **extra):
         if url not in clients:
             clients[url] = RemotePolicy(RemoteSettings(
-                url, remote_timeout_s=30.0, reply_timeout_s=30.0, identical="accept"))
+                url, remote_timeout_s=30.0, reply_timeout_s=30.0, identical="accept",
+                backoff_s=0.05, backoff_max_s=0.2))
             clients[url].start()
         rng = np.random.default_rng(1)
         return clients[url].ask({
             "images": {name: rng.integers(0, 256, (96, 96, 3), np.uint8)
                        for name in ("front", "wrist")},
-            "state": np.full(6, 0.1, np.float32), "prompt": sentence, **extra}, 60.0)
+            "state": np.full(6, 0.1, np.float32), "prompt": sentence, **extra}, patience_s)
 
     yield ask
     for client in clients.values():
@@ -161,11 +166,52 @@ def test_no_client_drives_a_robot_that_is_there(graph):
     assert "would mix with what clients" in graph.logs()
 
 
-def test_a_robot_that_comes_later_ends_what_clients_may_do(graph, graph_server, ask):
+def test_clients_outlive_a_restart_of_the_bridge_and_a_robot_that_comes_later_ends_what_they_may_do(
+        graph, tools, graph_server, ask):
     from omni_ros.openpi.connection import LinkError
 
-    ask(graph_server)
+    statuses = graph.record(BridgeStatus, "bridge_status", LATCHED_QOS)
+    sentences = graph.record(String, "instruction", LATCHED_QOS)
+    port = int(graph_server.rsplit(":", 1)[1])
+
+    def answered() -> bool:
+        try:
+            return ask(graph_server, patience_s=2.0).code == "good"
+        except LinkError:  # connecting anew
+            return False
+
+    tools.eventually(answered, "an answer")
+    # A client waits for a stage that is not there; the bridge, told to stop, waits for neither.
+    assert graph.change_state("vision_encoder", "deactivate")
+    waiting = threading.Thread(target=lambda: pytest.raises(
+        LinkError, ask, graph_server, "pick up the green block", patience_s=8.0))
+    waiting.start()
+    tools.eventually(lambda: sentences.last.data == "pick up the green block", "its sentence")
+    assert graph.change_state("openpi_bridge", "deactivate")
+    assert "RuntimeError: the bridge is deactivated" in graph.logs()
+    tools.eventually(lambda: not statuses.last.serving, "no longer serving")
+    waiting.join()
+    assert graph.change_state("vision_encoder", "activate")
+    # Somebody else has the port: said, and no longer than it lasts.
+    with socket.create_server(("127.0.0.1", port)):
+        assert not graph.change_state("openpi_bridge", "activate")
+        assert "set serve_port to another one" in graph.logs() and not statuses.last.serving
+    for step in ("cleanup", "configure", "activate"):
+        assert graph.change_state("openpi_bridge", step), graph.logs()
+    tools.eventually(answered, "answers after a cleanup", PATIENCE_S)
+    next(p for p in graph.processes if p.name == "openpi_bridge").kill()
+    graph.start("openpi_bridge", serve=True, serve_port=port)
+    graph.bring_up("openpi_bridge")
+    tools.eventually(answered, f"answers after a kill\n{graph.logs()}", PATIENCE_S)
+    # And now there is a robot.
     graph.start("action_player")
     graph.bring_up("action_player", to="inactive")
-    with pytest.raises(LinkError, match="action_player would move the robot"):
-        ask(graph_server)
+
+    def refused() -> bool:  # once the bridge has found it
+        try:
+            ask(graph_server)
+        except LinkError as error:
+            return "action_player would move the robot" in str(error)
+        return False
+
+    tools.eventually(refused, "refused for the player's sake")
