@@ -4,7 +4,7 @@
 
 A goal ends some time after it was taken, by what another thread did. rclpy's coroutines would have the
 executor go round and round until then, so nothing runs for a goal while it is spoken; when it has ended,
-its execution is scheduled and does nothing but give the result.
+its execution does nothing but give the result.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from omni_ros.speech.queue_run import News
 
 #: Seconds that a result is kept for a client that asks late.
 RESULT_KEPT_S = 30
+#: Seconds that a result is on its way at most: one whose sender is gone by then is thrown away.
+ON_ITS_WAY_S = 0.3
 
 
 class SpeakGoals:
@@ -35,12 +37,15 @@ class SpeakGoals:
         self.desk: Desk | None = None  # while the node is active
         self._handles: dict[bytes, ServerGoalHandle] = {}
         self._shown: dict[bytes, tuple] = {}
+        self._told = -ON_ITS_WAY_S  # when the last result was sent, by the monotonic clock
         self._server = ActionServer(
             node, Speak, "speak", self._never, goal_callback=self._on_goal,
             handle_accepted_callback=self._on_accepted, cancel_callback=self._on_cancel,
             result_timeout=RESULT_KEPT_S)
 
     def destroy(self) -> None:
+        # Of an answer to a service nobody can tell whether it has arrived.
+        time.sleep(max(0.0, self._told + ON_ITS_WAY_S - time.monotonic()))
         self._server.destroy()
 
     def _never(self, handle: ServerGoalHandle) -> Speak.Result:
@@ -108,7 +113,10 @@ class SpeakGoals:
                 handle.abort()
             return result
 
-        if handle.status == GoalStatus.STATUS_EXECUTING:
-            self._server.notify_execute(handle, conclude)
-        else:
-            handle.execute(conclude)
+        if handle.status == GoalStatus.STATUS_ACCEPTED:
+            handle._update_state(GoalEvent.EXECUTE)
+        # Now and here: `execute` would leave it to the executor, and a node that was told to end has none.
+        try:
+            self._server._execute_goal(conclude, handle).send(None)
+        except StopIteration:
+            self._told = time.monotonic()

@@ -190,6 +190,11 @@ class Desk:
             self._run = Run(job, voice, self._speaker.begin(voice.sample_rate))
         try:
             self._speak(self._run)
+        except Exception as error:
+            # Who made the desk ends with it: the goal must not seem to be spoken.
+            job.end(Result.ABORTED, f"the voice {job.voice} failed: {type(error).__name__}: {error}. "
+                                    "The log says where; say it again when the node is back")
+            raise
         finally:
             self._finish(self._run)
 

@@ -45,6 +45,8 @@ class Hum:
                     part = piece[begin:begin + 10]
                     if part == "FAIL":
                         raise SpeechError("broken")
+                    if part == "CRASH":
+                        raise RuntimeError("a network is broken")
                     if self.stopped.wait(0.001):
                         return
                     end += len(part)
@@ -171,6 +173,16 @@ def test_what_the_voice_cannot_do_ends_that_goal_and_no_other(room, text, result
     ends = room.ends(2)
     assert ends["a"].result is result and word in ends["a"].text
     assert ends["b"].result is Result.SPOKEN
+
+
+def test_what_a_voice_fails_at_unforeseen_is_not_told_as_spoken(room):
+    room.take("a", "ten chars.CRASH")
+    while not room.failed:
+        time.sleep(0.005)
+    assert isinstance(room.failed.pop(), RuntimeError)
+    [end] = room.ends(1).values()
+    assert end.result is Result.ABORTED and "RuntimeError: a network is broken" in end.text
+    assert "say it again" in end.text and room.desk.queue.idle
 
 
 def test_a_refused_goal_is_counted_and_told_at_once(room):

@@ -3,7 +3,8 @@
 """The speech node with a voice that hums: 10 ms a character, made at ten times the speed of speech.
 
 Of what a real voice does it keeps what the node has to cope with: chunks, text in pieces, aborts from
-another thread, refusals. `REFUSE` in a text is refused, `FAIL` fails, `HANG` does not come back.
+another thread, refusals. `REFUSE` in a text is refused, `FAIL` fails, `CRASH` fails as no voice
+should, `HANG` does not come back.
 `BUSY` in the environment burns as many threads of Python beside it.
 """
 
@@ -48,6 +49,8 @@ class ToneVoice:
                 part = piece[begin:begin + STEP]
                 if "FAIL" in part:
                     raise SpeechError("this voice fails at FAIL; mend it")
+                if "CRASH" in part:
+                    raise RuntimeError("a network of this voice is broken")
                 while "HANG" in part:
                     time.sleep(0.1)
                 count = len(part) * PER_CHARACTER

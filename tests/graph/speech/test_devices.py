@@ -33,13 +33,30 @@ def test_without_a_device_speech_goes_to_the_topic_and_a_warning_says_so(
     gap_free(speech.pieces("unheard"))
     assert speech.idle().device_state == speech.status.last.DEVICE_MISSING
     assert "[WARN]" in speech.process.output and "no sound device" in speech.process.output
+    # And a voice that fails as no voice should ends the node, not before the goals are told.
+    talks = [speech.goal(LONG[:440] + "CRASH"), speech.goal("waits")]
+    (state, result), (waited, other) = (talk.end() for talk in talks)
+    assert (state, waited, result.result) == ("aborted", "aborted", Speak.Result.RESULT_ABORTED)
+    assert "RuntimeError: a network of this voice is broken" in result.message
+    assert "deactivated" in other.message
+    assert speech.process.popen.wait(10.0) == 1
 
 
-def test_no_device_can_be_asked_for_and_is_no_warning(own_speech):
+def test_no_device_can_be_asked_for_and_is_no_warning(own_speech, tools):
     speech = own_speech.start(device="none")
     assert speech.goal("hello").end()[0] == "succeeded"
     assert speech.idle().device_state == speech.status.last.DEVICE_NONE
     assert "[WARN]" not in speech.process.output
+    # A Ctrl-C in the middle: who waits for the goals is told.
+    talks = [speech.goal(LONG), speech.goal("waits")]
+    count = len(talks[0].feedback) + 2
+    tools.eventually(lambda: len(talks[0].feedback) > count, "speech")
+    assert speech.process.end() == 0
+    for talk in talks:
+        state, result = talk.end(5.0)
+        assert (state, result.result) == ("aborted", Speak.Result.RESULT_ABORTED)
+        assert "deactivated" in result.message
+    assert talks[0].end()[1].characters_spoken and "Traceback" not in speech.process.output
 
 
 def test_a_device_is_found_by_a_part_of_its_name(own_speech, server):
