@@ -305,6 +305,31 @@ def test_a_server_that_answers_no_pings_while_it_computes_is_kept(serve, remote)
     assert server.connections == 1
 
 
+def test_a_server_that_answers_and_reads_no_further_is_left(serve, remote):
+    """An answer to half a question: nothing more can be asked, and nothing is awaited."""
+
+    async def handle(link, number):
+        await link.send(pack({}))
+        await link.recv()
+        await link.send(reply())
+        if number == 1:
+            link.transport.pause_reading()
+            await asyncio.sleep(0.2)
+            await link.send(reply(ACTIONS + 1))
+        async for _ in link:
+            await link.send(reply())
+
+    policy = remote(quick(serve(handle).url, remote_timeout_s=0.6, reply_timeout_s=0.9,
+                          ping_interval_s=0.1, ping_timeout_s=0.1))  # fmt: skip
+    policy.ask({"n": 0}, 20)
+    policy.request({"image": np.zeros(16_000_000, np.uint8)}, deadline=time.monotonic() + 60)
+    assert "does not read on" in failed(policy, "stalled")
+    until(lambda: policy.state is State.WARMING)
+    assert policy.ask({"n": 1}, 20).code == "good"
+    slow = [s for s in policy.history if s.reason.code == "slow" and "read on" in s.reason.text]
+    assert slow and slow[0].state is State.DEGRADED
+
+
 def test_a_close_in_the_middle_of_a_frame(serve, remote, wire):
     server = serve(steady)
     relay = wire(server.port)
@@ -313,6 +338,7 @@ def test_a_close_in_the_middle_of_a_frame(serve, remote, wire):
     relay.limit = 20  # of this many bytes downstream each link dies
     policy.request({}, deadline=time.monotonic() + 60)
     until(lambda: policy.status().counters["lost"] == 1)
+    failed(policy, "broken")
     relay.limit = None
     until(lambda: policy.state is State.WARMING)
     assert policy.ask({}, 20).code == "good"
@@ -328,6 +354,7 @@ def test_a_reply_of_17_megabytes_is_not_taken(serve, remote):
     policy = remote(serve(handle).url)
     with pytest.raises(LinkError, match="more than is taken"):
         policy.ask({}, 20)
+    failed(policy, "too_big")
     assert policy.ask({}, 20).code == "good"
 
 
@@ -365,7 +392,7 @@ def test_a_close_of_an_idle_link_is_no_fault(serve, remote):
     states = []
 
     async def handle(link, number):
-        await link.send(pack({}))
+        await link.send(pack({"mean": np.zeros(3), "takes": [np.zeros(2)], "echoes": [np.zeros(2)]}))
         await link.recv()
         await link.send(reply())
         if number == 1:

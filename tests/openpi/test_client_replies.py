@@ -175,6 +175,29 @@ def test_a_reset_is_not_sent_to_a_server_that_would_take_it_for_an_observation(s
     assert len(seen) == 2 and "endpoint" not in seen[1]
 
 
+def test_a_setting_that_says_the_other_dialect_costs_one_reset_and_is_unlearnt(serve, remote):
+    """openpi's server takes a reset for an observation, fails at it, and closes."""
+    seen = []
+
+    async def handle(link, number):
+        await link.send(pack({}))
+        async for message in link:
+            seen.append(unpack(message))
+            if "state" not in seen[-1]:
+                await link.send("Traceback (most recent call last):\nKeyError: 'state'")
+                await link.close(1011, "Internal server error")
+                return
+            await link.send(reply())
+
+    policy = remote(quick(serve(handle).url, dialect="vllm"))
+    until(lambda: policy.state is State.WARMING)
+    assert policy.reset() is True
+    assert "KeyError: 'state'" in failed(policy, "remote_error")
+    assert policy.ask({"state": np.zeros(1)}, 20).code == "good" and policy.state is State.ACTIVE
+    assert policy.status().dialect is Dialect.OPENPI and policy.reset() is False
+    assert [set(message) for message in seen] == [{"endpoint"}, {"state"}]
+
+
 BAD = {
     "malformed": [pack(3), pack({"a": 1}), b"\xc1", b"", pack({"actions": np.array(["a"])}), pack([1, 2]),
                   pack({"actions": [[1], [1, 2]]})],
@@ -300,6 +323,21 @@ def test_replies_out_of_order_are_told_by_their_numbers(serve, remote):
     policy.ask({"n": 0}, 20)
     assert policy.ask({"n": 1}, 20).actions.values[0, 0] == 1.0
     assert policy.status().counters["foreign"] == 2 and server.connections == 1
+
+
+def test_a_dialect_that_is_set_wrong_gives_way_to_what_the_answers_prove(serve, remote):
+    seen = []
+    map_answers = serve(answering(lambda: [reply()], keep=seen))
+    policy = remote(quick(map_answers.url, dialect="vllm"))
+    assert policy.ask({}, 20).code == "good" and policy.status().dialect is Dialect.OPENPI
+    assert policy.reset() is False  # which that server would take for an observation
+    bare = serve(answering(pack(ACTIONS), metadata=VLLM_METADATA),
+                 process_request=lambda link, request: None if request.path == VLLM_PATH
+                 else link.respond(403, ""))  # fmt: skip
+    policy = remote(quick(bare.url + VLLM_PATH, dialect="openpi"))
+    assert policy.ask({}, 20).code == "good" and policy.status().dialect is Dialect.VLLM
+    # Without its path it is not found, and the reason says where to look.
+    assert "403" in failed(remote(quick(bare.url, dialect="openpi")), "path")
 
 
 def test_a_session_id_is_sent_where_it_is_asked_for(serve, remote):

@@ -28,6 +28,10 @@ GROOT = {"image_resolution": [180, 320], "needs_session_id": True, "embodiment_t
          "action_horizon": 40, "action_keys": ["eef_9d", "gripper_position", "joint_position"]}  # fmt: skip
 
 
+DREAMZERO = {"image_resolution": [180, 320], "n_external_cameras": 2, "needs_wrist_camera": True,
+             "needs_session_id": True, "action_horizon": 24, "action_dim": 8}  # fmt: skip
+
+
 class Like:
     """One such server; its facts are those of the specification, its numbers smaller.
 
@@ -83,7 +87,8 @@ class Like:
         if self.metadata is GROOT:
             return {key: rng.normal(size=(1, 40, width)).astype(np.float32)
                     for key, width in (("joint_position", 7), ("eef_9d", 9), ("gripper_position", 1))}
-        return rng.normal(size=(50, 32)).astype(np.float32)
+        shape = (self.metadata["action_horizon"], self.metadata["action_dim"])
+        return rng.normal(size=shape).astype(np.float32)
 
 
 @pytest.fixture
@@ -168,6 +173,20 @@ def test_any_other_path_is_refused(start, remote):
     url = start(Like()).url + "/policy"
     policy = remote(url)
     assert "403" in failed(policy, "path")
+
+
+def test_a_setting_that_says_the_other_dialect_is_refused_by_the_path(start, remote):
+    policy = remote(quick(start(Like()).url, dialect="openpi"))
+    assert "403" in failed(policy, "path")
+
+
+def test_dreamzeros_flat_keys_session_and_shape_are_handled(start, remote):
+    like = Like(DREAMZERO)
+    policy = remote(start(like).url, expect=Expectation(horizon=24, width=8))
+    observation = {"observation/joint_position": np.zeros(7, np.float32),
+                   "observation/gripper_position": np.zeros(1, np.float32), "prompt": "go"}
+    assert policy.ask(observation, 20).actions.values.shape == (24, 8)
+    assert set(like.asked[0]) == {*observation, "session_id"}
 
 
 def test_a_client_that_hurries_is_held_to_one_request_at_a_time(start, remote):
