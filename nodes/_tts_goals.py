@@ -115,7 +115,8 @@ class SpeakGoals:
 
         if handle.status == GoalStatus.STATUS_ACCEPTED:
             handle._update_state(GoalEvent.EXECUTE)
-        # Now and here: `execute` would leave it to the executor, and a node that was told to end has none.
+        # Now and here: the executor, which `execute` would leave it to, may not come to it any more.
+        self._server._result_futures[bytes(handle.goal_id.uuid)]._set_executor(None)
         try:
             self._server._execute_goal(conclude, handle).send(None)
         except StopIteration:
