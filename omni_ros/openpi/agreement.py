@@ -95,23 +95,23 @@ def _names(mapping: RemoteMapping, metadata: Mapping[str, Any]) -> list[str]:
         for name in bare:
             if name not in cameras:
                 found.append(
-                    f"a camera is sent as {brief(name)}; the server has {', '.join(cameras)}"
+                    f"a camera is sent as {brief(name)}; the server has {_listed(cameras)}"
                 )
         missing = [name for name in cameras if name not in bare]
         if missing:
-            found.append(f"nothing is sent for the server's cameras {', '.join(missing)}")
+            found.append(f"nothing is sent for the server's cameras {_listed(missing)}")
     joints = _texts(metadata.get("state_names"))
     width = sum(part.pad_to or len(part.joints) for part in fields.state)
     if joints and len(joints) != width:
         found.append(
-            f"{width} joint values are sent; the server takes {len(joints)}: {', '.join(joints)}"
+            f"{width} joint values are sent; the server takes {len(joints)}: {_listed(joints)}"
         )
     units = _texts(metadata.get("action_units"))
     for index, (column, unit) in enumerate(zip(mapping.actions.columns, units)):
         given = column.unit if isinstance(column, JointField) else None
         if given is not None and unit != "raw" and given != unit:
             found.append(
-                f"actions.columns[{index}] is {column.name} in {given}; the server says {unit}"
+                f"actions.columns[{index}] is {column.name} in {given}; the server says {_listed([unit])}"
             )
     return found
 
@@ -119,3 +119,9 @@ def _names(mapping: RemoteMapping, metadata: Mapping[str, Any]) -> list[str]:
 def _texts(value: Any) -> list[str]:
     good = isinstance(value, list) and len(value) <= 256 and all(isinstance(v, str) for v in value)
     return value if good else []
+
+
+def _listed(names: list[str]) -> str:
+    """Show names of the other side: some, short, and nothing that a terminal would obey."""
+    shown = ["".join(c if c.isprintable() else " " for c in name[:40]) for name in names[:12]]
+    return ", ".join([*shown, f"and {len(names) - 12} more"] if len(names) > 12 else shown)

@@ -39,6 +39,8 @@ class Connection:
     metadata: dict[str, Any]
     dialect: Dialect
     limits: Limits = field(repr=False)
+    #: The metadata as they came: what is in them can be compared in no other way.
+    said: bytes = field(repr=False, default=b"")
 
     async def send(self, message: bytes) -> None:
         """:raises LinkError: the link has ended."""
@@ -56,8 +58,12 @@ class Connection:
 
     async def ping(self, timeout_s: float) -> None:
         """:raises LinkError: no answer in time, or the link has ended."""
+        async def there_and_back() -> None:
+            # A peer that reads nothing holds the ping itself up.
+            await (await self.socket.ping())
+
         try:
-            await asyncio.wait_for(await self.socket.ping(), timeout_s)
+            await asyncio.wait_for(there_and_back(), timeout_s)
         except library().exceptions.ConnectionClosed as error:
             raise closed(error) from error
         except asyncio.TimeoutError:
@@ -138,7 +144,7 @@ async def _open(settings: RemoteSettings, url: str, authorization: str | None) -
     known = Dialect.UNKNOWN if settings.dialect == "auto" else Dialect(settings.dialect)
     if known is Dialect.UNKNOWN:
         known = evidence(path=upgraded.request.path, server=server, metadata=metadata)
-    return Connection(upgraded, url, metadata, known, limits)
+    return Connection(upgraded, url, metadata, known, limits, message)
 
 
 async def _upgrade(

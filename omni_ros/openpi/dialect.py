@@ -168,7 +168,8 @@ def _lists(entries: Mapping[str, Any]) -> dict[str, np.ndarray]:
 
 
 def _is_fault(value: Mapping[Any, Any]) -> bool:
-    return value.get("type", value.get(b"type")) in ("error", b"error")
+    kind = value.get("type", value.get(b"type"))
+    return isinstance(kind, (str, bytes)) and kind in ("error", b"error")
 
 
 def _json_fault(text: str) -> RemoteFault | None:

@@ -16,7 +16,7 @@ from .asking import REQUEST_ID, Expectation, Request
 from .connection import Connection, LinkError
 from .dialect import Dialect, RemoteFault, Reply, ResetDone, read_reply, settle
 from .errors import ReplyError, WireError
-from .replies import read_actions
+from .replies import read_actions, texts
 from .settings import RemoteSettings
 from .states import Reason, State
 from .wire import pack
@@ -43,12 +43,12 @@ class Exchange:
         self._settings, self._expect = settings, expect
         self._awaited: _Awaited | None = None
         self._sending: asyncio.Future[None] | None = None
+        self._sent_at = 0.0
         self._pinging: asyncio.Future[None] | None = None
         self._last: tuple[bytes, bytes] = (b"", b"")  # digests of the last reply and its question
         self._quiet_since = time.monotonic()
         self._session = f"omni-{uuid.uuid4().hex[:12]}"
-        echoes = connection.metadata.get("echoes")
-        self._echoes = isinstance(echoes, list) and REQUEST_ID in echoes
+        self._echoes = REQUEST_ID in texts(connection.metadata.get("echoes"))
         #: A good reply came, in time or not.
         self.answered = False
         self._warm = False
@@ -138,7 +138,8 @@ class Exchange:
         digest = hashlib.sha256(message).digest() if request is not None else b""
         self._awaited = _Awaited(request, time.monotonic(), digest)
         self._policy.counters.bytes_sent += len(message)
-        self._sending = asyncio.ensure_future(self._connection.send(message))
+        self._sending, self._sent_at = (
+            asyncio.ensure_future(self._connection.send(message)), self._awaited.sent)
 
     def _addressed(self, request: Request) -> dict[str, Any]:
         observation = dict(request.observation)
@@ -151,6 +152,9 @@ class Exchange:
     def _patience(self) -> float:
         """Seconds until something has to be looked at."""
         now, settings = time.monotonic(), self._settings
+        if self._awaited is None and self._sending is not None:
+            marks = (settings.remote_timeout_s, settings.reply_timeout_s)
+            return max(0.001, marks[self._policy.state is State.DEGRADED] + self._sent_at - now)
         if self._awaited is None:
             due = self._quiet_since + settings.ping_interval_s - now
             return settings.ping_timeout_s + 1.0 if self._pinging is not None else max(0.0, due)
@@ -171,6 +175,9 @@ class Exchange:
         """See whether a reply is overdue, or an idle link still there."""
         now, settings = time.monotonic(), self._settings
         awaited = self._awaited
+        if awaited is None and self._sending is not None:
+            self._watch_sending(now - self._sent_at)
+            return
         if awaited is None:
             if now - self._quiet_since >= settings.ping_interval_s and self._pinging is None:
                 self._pinging = asyncio.ensure_future(
@@ -186,6 +193,15 @@ class Exchange:
             awaited.overdue = True
             self._policy.set_state(State.DEGRADED, Reason(
                 "slow", f"no reply for {settings.remote_timeout_s:g} s (remote_timeout_s)"))
+
+    def _watch_sending(self, taken_s: float) -> None:
+        """An answer came before all of the question was taken: nothing can be asked meanwhile."""
+        settings, text = self._settings, "the server answered, but does not read on"
+        if taken_s >= settings.reply_timeout_s:
+            raise LinkError("stalled", f"{text} for {settings.reply_timeout_s:g} s; connecting anew")
+        if taken_s >= settings.remote_timeout_s and self._policy.state is not State.DEGRADED:
+            self._policy.set_state(State.DEGRADED, Reason(
+                "slow", f"{text} for {settings.remote_timeout_s:g} s (remote_timeout_s)"))
 
     def _take(self, message: bytes | str) -> None:
         """Sort a message: a reply to what is awaited, or something else."""

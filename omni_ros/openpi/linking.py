@@ -6,8 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .connection import Connection, LinkError, open_connection
 from .exchange import Exchange
@@ -33,7 +32,8 @@ async def keep_linked(policy: RemotePolicy) -> None:
             failures = 0 if answered else failures
             # A server that tidies up idle links is not a failing one.
             orderly = reason.code == "closed" and time.monotonic() - began >= ORDERLY_AFTER_S
-            warm = connection.metadata if orderly and (answered or warm) else None
+            known = answered or warm is not None
+            warm = connection.said if orderly and known else None
         except LinkError as error:
             policy.counters.failed_connects += 1
             reason, warm = error.reason, None
@@ -53,11 +53,11 @@ async def keep_linked(policy: RemotePolicy) -> None:
 
 
 async def _use(
-    policy: RemotePolicy, connection: Connection, warm: Mapping[str, Any] | None
+    policy: RemotePolicy, connection: Connection, warm: bytes | None
 ) -> tuple[Reason, bool]:
     """Use a link to its end; return why it ended, and whether it gave good replies.
 
-    :param warm: the metadata of a server that gave good replies on the link before.
+    :param warm: what a server said of itself that gave good replies on the link before.
     """
     policy.meet(connection)
     check = policy.check_metadata
@@ -65,7 +65,7 @@ async def _use(
     if wrong:
         return Reason("mapping", wrong), False
     exchange = Exchange(policy, connection, policy.settings, policy.expect)
-    reason = await exchange.run(warm=warm is not None and warm == connection.metadata)
+    reason = await exchange.run(warm=warm == connection.said)
     return reason, exchange.answered
 
 

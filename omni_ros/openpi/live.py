@@ -14,6 +14,7 @@ import numpy as np
 
 from ..policy.noise import noise
 from .dialect import Dialect
+from .replies import noise_shape, texts
 
 #: Chunks kept to be paired, of each side.
 KEPT = 16
@@ -31,10 +32,9 @@ def drawing(
     :param metadata: of the server. :param seed, stamp_ns: of the local chunk.
     :return: keys of the request, and whether both policies have the same noise.
     """
-    takes, shape = metadata.get("takes"), metadata.get("noise_shape")
-    takes = takes if isinstance(takes, (list, tuple)) else ()
-    if "noise" in takes and isinstance(shape, (list, tuple)):
-        return {"noise": noise(tuple(shape), seed=seed, stamp_ns=stamp_ns)}, True
+    takes, shape = texts(metadata.get("takes")), noise_shape(metadata)
+    if "noise" in takes and shape is not None:
+        return {"noise": noise(shape, seed=seed, stamp_ns=stamp_ns)}, True
     if "seed" in takes or (not takes and dialect is Dialect.VLLM):
         digest = hashlib.sha256(f"{seed}:{stamp_ns}".encode()).digest()
         return {"seed": int.from_bytes(digest[:4], "little") >> 1}, False

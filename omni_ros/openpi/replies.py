@@ -147,8 +147,25 @@ def whole(value: Any) -> int | None:
     return value if type(value) is int and value > 0 else None
 
 
+def texts(value: Any) -> tuple[str, ...]:
+    """Return the words of a list in the metadata, whatever else is in it."""
+    if not isinstance(value, (list, tuple)):
+        return ()
+    return tuple(entry for entry in value[:256] if isinstance(entry, str))
+
+
+def noise_shape(metadata: Mapping[str, Any]) -> tuple[int, int] | None:
+    """Return the shape of the noise that a server takes, [rows, columns]; None if it says of none
+    that a policy could have."""
+    shape = metadata.get("noise_shape")
+    if not isinstance(shape, (list, tuple)) or len(shape) != 2 or not all(map(whole, shape)):
+        return None
+    return tuple(shape) if shape[0] <= MAX_ROWS and shape[1] <= MAX_COLUMNS else None
+
+
 def _valid_rows(extra: Mapping[str, Any], rows: int) -> int:
     valid = extra.get("valid_steps")
+    valid = valid.item() if isinstance(valid, np.integer) else valid
     if valid is None:
         return rows
     if type(valid) is not int or not 0 <= valid <= rows:

@@ -39,6 +39,12 @@ _strangers.addHandler(logging.NullHandler())
 _strangers.propagate = False
 
 
+#: A client that takes nothing for so long is gone: it holds a place that others wait for.
+SEND_TIMEOUT_S = 10.0
+#: Longest wait for the clients' goodbyes when the server ends, seconds.
+PART_S = 2.0
+
+
 @dataclass
 class ServerCounters:
     """Since the start. `refused`: turned away at the door; `busy`: told to come later;
@@ -152,13 +158,22 @@ class PolicyServer:
                 await self._ended.wait()
             finally:
                 self._desk.closed = True
-                closing = [client.socket.close(1012, "the server ends") for client in self._clients]
-                await asyncio.gather(*closing, return_exceptions=True)
+                await self._part()
                 server.close()
                 await server.wait_closed()
         finally:
             self._desk.close()
             self._loop = None
+
+    async def _part(self) -> None:
+        """Say 1012 to everybody; who does not read is not waited for."""
+        sockets = [client.socket for client in self._clients]
+        closing = [asyncio.ensure_future(each.close(1012, "the server ends")) for each in sockets]
+        if closing:
+            await asyncio.wait(closing, timeout=PART_S)
+        for each in sockets:
+            each.transport.abort()
+        await asyncio.gather(*closing, return_exceptions=True)
 
     def _admit(self, connection: Any, request: Any) -> Any:
         response = door.answer(
@@ -183,7 +198,7 @@ class PolicyServer:
         self._clients.add(client)
         self.counters.accepted += 1
         try:
-            await socket.send(self._metadata[dialect])
+            await _send(socket, self._metadata[dialect])
             while True:
                 message = await self._next(client)
                 if message is None:
@@ -211,7 +226,8 @@ class PolicyServer:
         started = time.perf_counter()
         try:
             value = unpack(message, self._limits)
-            if isinstance(value, dict) and value.get("endpoint") == "reset":
+            endpoint = value.get("endpoint") if isinstance(value, dict) else None
+            if isinstance(endpoint, str) and endpoint == "reset":
                 await self._reset(client)
                 return
             request = read_request(value, self._policy)
@@ -233,24 +249,33 @@ class PolicyServer:
             await self._complain(client, f"the policy failed: {type(error).__name__}: {error}")
             return
         if client.dialect is Dialect.VLLM:
-            await client.socket.send(pack(reply["actions"]))
+            await _send(client.socket, pack(reply["actions"]))
         else:
             if type(number) is int:
                 reply[REQUEST_ID] = number
-            await client.socket.send(pack(reply))
+            await _send(client.socket, pack(reply))
         self.counters.served += 1
         client.previous_ms = 1e3 * (time.perf_counter() - started)
 
     async def _reset(self, client: Client) -> None:
         self.counters.resets += 1
         await self._desk.reset(client)
-        await client.socket.send(pack({"status": "reset successful"}))
+        await _send(client.socket, pack({"status": "reset successful"}))
 
     async def _complain(self, client: Client, text: str, close: int = 1011) -> None:
         """Say what is wrong as the client's dialect has it."""
         if client.dialect is Dialect.VLLM:
-            await client.socket.send(pack({"type": "error", "message": text}))
+            await _send(client.socket, pack({"type": "error", "message": text}))
             return
-        await client.socket.send(text)
+        await _send(client.socket, text)
         await client.socket.close(close, "what was wrong is in the previous frame")
         raise Gone
+
+
+async def _send(socket: Any, message: bytes | str) -> None:
+    """:raises Gone: the client reads nothing any more; the connection is ended."""
+    try:
+        await asyncio.wait_for(socket.send(message), SEND_TIMEOUT_S)
+    except asyncio.TimeoutError:
+        socket.transport.abort()
+        raise Gone from None

@@ -183,9 +183,11 @@ def _state(entries: Mapping[str, Any], names: Sequence[str]) -> np.ndarray:
             f"`{key}` has the shape {list(state.shape)}; expected [{len(names)}]: "
             + ", ".join(names)
         )
+    with np.errstate(over="ignore"):
+        state = state.reshape(-1).astype(np.float32)  # what is beyond it is not finite
     if not np.isfinite(state).all():
         raise RequestError(f"`{key}` is not finite; expected a number for every joint")
-    return state.reshape(-1).astype(np.float32)
+    return state
 
 
 def _prompt(entries: Mapping[str, Any]) -> str:
@@ -208,7 +210,8 @@ def _prompt(entries: Mapping[str, Any]) -> str:
 
 def _noise(value: Any) -> np.ndarray:
     try:
-        noise = np.asarray(value, np.float32)
+        with np.errstate(over="ignore"):
+            noise = np.asarray(value, np.float32)
     except (TypeError, ValueError) as error:
         raise RequestError(f"`noise` is {brief(value)}; expected numbers") from error
     return noise[0] if noise.ndim == 3 and noise.shape[0] == 1 else noise

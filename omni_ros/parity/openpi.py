@@ -21,6 +21,7 @@ from ..openpi.client import RemotePolicy
 from ..openpi.mapping import RemoteMapping
 from ..openpi.observe import RobotView
 from ..openpi.pictures import resize_with_pad
+from ..openpi.replies import noise_shape, texts
 from ..policy.bundle_parts import normaliser
 from ..policy.noise import noise as draw_noise
 from ..policy.observation import Observation
@@ -157,10 +158,8 @@ def takes_noise(remote: RemotePolicy, message: Mapping[str, Any], shape: tuple[i
     A server that says so is believed; another is asked with one noise twice and then with another.
     """
     metadata = remote.status().metadata or {}
-    takes = metadata.get("takes")
-    if isinstance(takes, list) and "noise" in takes:
-        wanted = metadata.get("noise_shape")
-        return wanted is None or list(wanted) == list(shape)
+    if "noise" in texts(metadata.get("takes")):
+        return metadata.get("noise_shape") is None or noise_shape(metadata) == tuple(shape)
     chunks = []
     for stamp in (0, 0, 1):
         sent = {**message, "noise": draw_noise(shape, seed=seed, stamp_ns=stamp)}

@@ -81,6 +81,12 @@ def test_a_traceback_is_told_by_its_last_line_and_closes():
     assert answer.text == "ValueError: bad [31m state"  # nothing that a terminal would obey
 
 
+@pytest.mark.parametrize("read", [read_reply, read_metadata])
+def test_an_array_where_a_word_is_looked_for_is_none(read):
+    for key in ("type", b"type", "status", "dialect"):
+        read(pack({key: np.zeros(2), "actions": np.zeros((2, 3))}))
+
+
 def test_no_policy_is_a_fault_at_the_handshake():
     fault = read_metadata(
         '{"type": "error", "error": "Robot policy not available", "code": "unsupported"}'
@@ -108,7 +114,7 @@ def test_a_name_as_text_and_as_bytes_is_refused():
 
 
 PLAIN = st.recursive(
-    st.none() | st.booleans() | st.integers(-2**63, 2**63) | st.floats() | st.text(max_size=8)
+    st.none() | st.booleans() | st.just(np.zeros(2)) | st.integers(-2**63, 2**63 - 1) | st.floats() | st.text(max_size=8)
     | st.binary(max_size=8),
     lambda inner: st.lists(inner, max_size=4)
     | st.dictionaries(st.text(max_size=6) | st.sampled_from(["type", "error", "actions", "status"]),

@@ -110,6 +110,9 @@ def test_a_remote_that_takes_only_a_seed_gets_one_that_repeats(metadata, dialect
 
 @pytest.mark.parametrize(("metadata", "dialect"), [
     ({}, Dialect.OPENPI), ({}, Dialect.UNKNOWN), ({"takes": []}, Dialect.OPENPI),
-    ({"takes": "seed"}, Dialect.OPENPI), ({"takes": ["noise"], "noise_shape": 4}, Dialect.OPENPI)])
+    ({"takes": "seed"}, Dialect.OPENPI), ({"takes": ["noise"], "noise_shape": 4}, Dialect.OPENPI),
+    *(({"takes": [np.zeros(2), "noise"], "noise_shape": shape}, Dialect.OPENPI) for shape in (
+        [10**9, 10**9], [1 << 20, 8], [16, 1 << 20], [-1, 6], [0, 6], ["a", "b"], [16, 6, 1], [16.0, 6],
+        [True, 6], [np.zeros(2), 6], np.zeros(2)))])
 def test_a_remote_that_may_not_know_the_words_is_not_sent_any(metadata, dialect):
     assert drawing(metadata, dialect, seed=3, stamp_ns=7) == ({}, False)

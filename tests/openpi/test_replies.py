@@ -96,7 +96,8 @@ def test_a_value_that_is_not_finite_is_refused_with_its_place(bad):
 
 
 def test_valid_steps_are_handed_on():
-    assert read_actions(Reply({"actions": A}, {"valid_steps": 3}), {}).valid_rows == 3
+    for good in (3, np.int64(3)):
+        assert read_actions(Reply({"actions": A}, {"valid_steps": good}), {}).valid_rows == 3
     for bad in (5, -1, True, "3"):
         assert code(Reply({"actions": A}, {"valid_steps": bad})) == "shape"
 

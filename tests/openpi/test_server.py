@@ -56,6 +56,8 @@ class Policy:
             raise RuntimeError("no such thing")
         if request.prompt == "refuse":
             raise RequestError("too many steps")
+        if request.prompt == "big":
+            return ServedReply(np.zeros((1000, 1000)))
         if request.prompt == "nan":
             return ServedReply(np.full((4, 3), np.nan))
         return ServedReply(ACTIONS + request.state, {"seed": request.seed})
@@ -189,8 +191,9 @@ def test_a_reset_is_answered_and_begins_sessions_anew(served, client, policy):
     assert policy.resets == ["A", "default", "A"]
 
 
-def test_another_endpoint_is_an_observation(served, client):
-    assert np.array_equal(vllm(served(), client).ask({**OBSERVATION, "endpoint": "infer"}), ACTIONS)
+@pytest.mark.parametrize("endpoint", ["infer", 5, np.zeros(2)], ids=str)
+def test_another_endpoint_is_an_observation(served, client, endpoint):
+    assert np.array_equal(vllm(served(), client).ask({**OBSERVATION, "endpoint": endpoint}), ACTIONS)
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/health"])
@@ -297,6 +300,40 @@ def test_a_client_that_asks_nothing_is_let_go(served, client, policy):
     policy.go.set()
     assert "actions" in unpack(link.link.recv(timeout=20))
     assert link.closed() == 1000
+
+
+@pytest.fixture
+def deaf(request, served, policy, monkeypatch):
+    """A server, and a client that asks for more than fits on the way and reads nothing."""
+    monkeypatch.setattr("omni_ros.openpi.server.SEND_TIMEOUT_S", request.param)
+    server = served(ping_interval_s=1000.0)
+    with connect(server.url, compression=None, max_size=None, max_queue=1, close_timeout=0.1) as link:
+        asking = threading.Thread(
+            target=lambda: [link.send(pack({**OBSERVATION, "prompt": "big"})) for _ in range(8)])
+        asking.start()
+        asking.join(20)
+
+        def stuck() -> bool:
+            before = server.counters.served
+            time.sleep(0.3)
+            return before == server.counters.served == len(policy.asked) - 1 and not policy.running
+
+        until(lambda: stuck() or server.counters.left)
+        yield server
+        with contextlib.suppress(OSError):
+            link.socket.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.mark.parametrize("deaf", [1.0], indirect=True)
+def test_a_client_that_reads_nothing_does_not_hold_its_place(deaf, client):
+    until(lambda: deaf.counters.left == 1 and not deaf._clients)
+    assert "actions" in client(deaf).ask(OBSERVATION)
+
+
+@pytest.mark.parametrize("deaf", [100.0], indirect=True)
+def test_a_client_that_reads_nothing_does_not_hold_up_the_end(deaf):
+    deaf.stop(timeout_s=20)
+    assert not deaf._thread.is_alive()
 
 
 def test_a_server_that_ends_says_so(served, client):

@@ -69,6 +69,7 @@ WRONG = {
     "no `state`": {key: value for key, value in BASE.items() if key != "state"},
     r"has the shape \[4\]; expected \[3\]: a, b, c": {**BASE, "state": np.zeros(4)},
     "is not finite": {**BASE, "state": np.array([1, np.nan, 2])},
+    "not finite; expected a number for every": {**BASE, "state": np.array([1, 1e300, 2])},  # not in f32
     "expected numbers": {**BASE, "state": "home"},
     "missing: b, c": {**BASE, "state": {"a": 1.0}},
     "several values": {**BASE, "state": {"a": [1, 2], "b": 1, "c": 1}},
