@@ -123,14 +123,17 @@ def run(make: Callable[[], Any], argv: list | None = None) -> int:
     return status
 
 
-def refusing(make: Callable[[], Any]) -> Callable[[], Any]:
-    """Wrap what makes a node: what it refuses (ValueError, OSError, ImportError) is said in one line."""
+def refusing(make: Callable[[], Any], status: int = 1) -> Callable[[], Any]:
+    """Wrap what makes a node: what it refuses (ValueError, OSError, ImportError) is said in one line.
+
+    :param status: the process's exit status then.
+    """
     def wrapper() -> Any:
         try:
             return make()
         except (ValueError, OSError, ImportError) as error:
             print(f"error: {error}", file=sys.stderr, flush=True)
-            raise SystemExit(1) from None
+            raise SystemExit(status) from None
     return wrapper
 
 

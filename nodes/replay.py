@@ -46,7 +46,7 @@ HIGHEST_RATE = 5.0
 #: Discovery: so long it is looked who else is there, seconds.
 LOOK_S = 1.5
 #: For where it did not begin, or not end.
-CANNOT, CUT_SHORT = 1, "the rest of the bag: the replay was ended before it was played"
+CANNOT, CUT_SHORT = 2, "the rest of the bag: the replay was ended before it was played"
 #: As of `omni replay`.
 EXIT_STATUS = {Kind.DIFFERENT: 1, Kind.INCOMPLETE: 3}
 
@@ -300,4 +300,4 @@ class Replayer(Node):
 
 
 def main(argv: list | None = None) -> int:
-    return run(refusing(Replayer), argv)
+    return run(refusing(Replayer, CANNOT), argv)

@@ -32,6 +32,7 @@ class WritingThread:
         self.bag = make()
         self._queue_bytes = queue_bytes
         self._items: deque = deque()
+        self._batch: deque = deque()  # taken out, not all written yet
         self._waiting = 0
         self._overflow: dict[str, int] = {}
         self._news = threading.Condition()
@@ -88,22 +89,33 @@ class WritingThread:
                 pass
             self.bag.close()
         except Exception as error:  # noqa: BLE001 - to be shown; the robot moves on
-            self.fault = f"{type(error).__name__}: {error}"
+            self._give_up(f"{type(error).__name__}: {error}")
+
+    def _give_up(self, fault: str) -> None:
+        """Write no more; what waits is lost, and counted."""
+        with self._news:
+            self.fault = fault
+            for item in (*self._batch, *self._items):
+                if not isinstance(item, Topic):
+                    self._overflow[item[0]] = self._overflow.get(item[0], 0) + 1
+            self._batch, self._items, self._waiting = deque(), deque(), 0
 
     def _work(self) -> bool:
         with self._news:
             if not self._items and not self._ending:
                 self._news.wait(NAP_S)
-            items, self._items = self._items, deque()
-            ending = self._ending
-        for item in items:
+            self._batch, self._items = self._items, deque()
+            ending, some = self._ending, bool(self._batch)
+        while self._batch:
+            item = self._batch[0]  # taken out once it is written: else it is among what is lost
             if isinstance(item, Topic):
                 self.bag.add(item)
-                continue
-            self.bag.write(*item)
-            with self._news:
-                self._waiting -= len(item[1])
+            else:
+                self.bag.write(*item)
+                with self._news:
+                    self._waiting -= len(item[1])
+            self._batch.popleft()
         self.bag.tick()
-        if items and not ending:
+        if some and not ending:
             time.sleep(NAP_S)  # many at a time cost less than one by one
-        return not (ending and not items)
+        return not (ending and not some)

@@ -141,7 +141,7 @@ def test_a_recorder_that_is_killed_loses_at_most_a_second(recorded):
     bag = recorded["bags"]["killed"]
     contents = contents_of(bag)
     last_ns = max(joints.log_ns for joints in contents.joints)
-    assert recorded["killed_ns"] - last_ns < 1_000_000_000 or len(contents.chunks) >= CHUNKS - 2
+    assert recorded["killed_ns"] - last_ns < 1_000_000_000
     mend(bag)
     with AnyReader([bag]) as reader:
         assert sum(one.msgcount for one in reader.connections) > 100
@@ -269,7 +269,7 @@ def test_a_bag_is_not_played_beside_drivers(play, stage, policy_tools):
     finally:
         for publisher in (senses._joints, *senses._images.values()):
             stage.node.destroy_publisher(publisher)
-    assert status == 1 and "end that first" in log and "publishes /joint_states" in log
+    assert status == 2 and "end that first" in log and "publishes /joint_states" in log
 
 
 def test_a_replay_that_is_ended_early_is_incomplete(graph, recorded, bundle, tools):
@@ -282,7 +282,7 @@ def test_a_replay_that_is_ended_early_is_incomplete(graph, recorded, bundle, too
 
 def test_a_folder_that_is_no_bag_is_refused_in_one_line(graph, tmp_path):
     process = graph.start("replay", bag=str(tmp_path))
-    assert process.popen.wait(timeout=60) == 1
+    assert process.popen.wait(timeout=60) == 2
     assert "Traceback" not in process.output and str(tmp_path) in process.output
 
 
