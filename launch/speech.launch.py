@@ -46,6 +46,8 @@ def make_nodes(context):
     value = {name: LaunchConfiguration(name).perform(context) for name in ARGUMENTS}
     try:
         volume = float(value["volume"])
+        if not 0.0 <= volume <= 1.0:
+            raise ValueError
     except ValueError:
         raise ValueError(
             f"volume is {value['volume']!r}; write a number from 0 to 1, as in volume:=0.5") from None

@@ -89,7 +89,7 @@ class Speaker:
 
     def open(self, wait_s: float = OPEN_S) -> bool:
         """Begin to play; wait until the card is open or is known not to open. True if it is."""
-        if self._settings.device.strip() == NO_DEVICE:
+        if self._settings.device.strip().casefold() == NO_DEVICE:
             return False
         self.state, self.text = DeviceState.OPENING, "the sound device is being opened"
         self._closing.clear()
@@ -211,7 +211,7 @@ class Speaker:
         """Start the process and listen until it ends; return whether no try will do better."""
         try:
             link = spawn(self._settings)
-        except OSError as error:
+        except (OSError, ValueError) as error:  # ValueError: a device's name with a zero byte
             self._lose(f"the process that plays does not start: {error}")
             return False
         self._link = link

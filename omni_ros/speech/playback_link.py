@@ -120,7 +120,7 @@ class Link:
 def spawn(settings: SpeakerSettings) -> Link:
     """Start the process that plays.
 
-    :raises OSError: it does not start.
+    :raises OSError, ValueError: it does not start.
     """
     log = tempfile.TemporaryFile()
     try:
@@ -137,7 +137,7 @@ def spawn(settings: SpeakerSettings) -> Link:
         process = subprocess.Popen(
             words, pass_fds=[theirs.fileno()], env=environment(), stdin=subprocess.DEVNULL,
             stdout=log, stderr=log, cwd="/", **_APART)
-    except OSError:
+    except (OSError, ValueError):
         ours.close()
         log.close()
         raise

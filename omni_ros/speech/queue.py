@@ -148,8 +148,11 @@ class SpeechQueue:
         for job in self.jobs():
             if request.utterance and job.name == request.utterance and job.outcome is None:
                 if not job.open:
+                    if request.priority == Priority.REPLACE:
+                        break  # the next answer under the same name
                     raise Refused(f"the utterance {job.name!r} has its last part already; set "
-                                  "more_text_follows on all parts but the last, or name another")
+                                  "more_text_follows on all parts but the last, name another, or set "
+                                  "priority to PRIORITY_REPLACE")
                 job.add(request)
                 return job, []
         if not request.text.strip() and not request.more:

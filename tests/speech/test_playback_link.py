@@ -12,7 +12,7 @@ import threading
 import numpy as np
 import pytest
 
-from omni_ros.speech.playback import DeviceState, Speaker
+from omni_ros.speech.playback import DeviceState, Speaker, SpeakerSettings
 from omni_ros.speech.playback_link import Link
 from omni_ros.speech.playback_wire import MOST_BYTES, MOST_SAMPLES, Order, connection, unpack
 
@@ -84,3 +84,13 @@ def test_a_report_that_nobody_understands_ends_the_utterance_and_not_the_watchin
     theirs.send(b"no json")
     assert speaker._run_once() is False
     assert "JSONDecodeError" in track.lost and speaker.state is DeviceState.MISSING
+
+
+@pytest.mark.parametrize(("device", "state"), [
+    ("a\0b", DeviceState.MISSING), (" NONE", DeviceState.NONE)])
+def test_an_odd_name_of_a_device_is_told_at_once_and_not_waited_for(device, state):
+    speaker = Speaker(SpeakerSettings(device=device))
+    try:
+        assert not speaker.open(5.0) and speaker.state is state
+    finally:
+        speaker.close()

@@ -57,6 +57,13 @@ def test_a_part_after_the_last_one_is_refused(queue):
         queue.offer(request(utterance="u"))
 
 
+def test_a_replacing_goal_may_have_the_name_of_what_it_replaces_but_goes_on_with_what_is_open(queue):
+    old, _ = queue.offer(request("one", utterance="u", more=True))
+    assert queue.offer(request("two", utterance="u", priority=Priority.REPLACE))[0] is old
+    new, replaced = queue.offer(request("three", utterance="u", priority=Priority.REPLACE))
+    assert new is not old and replaced == [old] and new.name == "u"
+
+
 def test_a_name_can_be_used_again_when_its_utterance_is_over(queue):
     job, _ = queue.offer(request(utterance="u"))
     queue.next()
