@@ -73,6 +73,10 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.bundle is None or arguments.oracle is not None or arguments.recipe is not None:
         raise UsageError("--openpi compares BUNDLE with a server; expected BUNDLE, and neither "
                          "--oracle nor --recipe")  # fmt: skip
+    for name, low, high in (("timeout", 0.05, 600.0), ("tolerance", 0.0, 1e9), ("seed", 0, 2**31 - 1)):
+        value = getattr(arguments, name)
+        if value is not None and not low <= value <= high:
+            raise UsageError(f"--{name} {value}: expected {low} to {high}")
     document = {**measure(arguments), "provenance": provenance()}
     write(render(document, terminal_width()))
     if arguments.json is not None:

@@ -56,6 +56,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     if not 1 <= arguments.threads <= 1024:
         raise UsageError(f"--threads {arguments.threads}: expected 1 to 1024")
+    if not 0.001 <= arguments.max_request_mb <= 1024:
+        raise UsageError(f"--max-request-mb {arguments.max_request_mb:g}: expected 0.001 to 1024")
     settings = ServerSettings(
         host=arguments.host, port=arguments.port, dialect=arguments.dialect,
         token_file=arguments.token_file, cert_file=arguments.cert, key_file=arguments.key,

@@ -12,6 +12,8 @@ REFUSED = {
     "token_file": ["--host", "0.0.0.0"],
     "--threads 0": ["--threads", "0"],
     "serve.port": ["--port", "70000"],
+    "--max-request-mb inf": ["--max-request-mb", "inf"],
+    "--max-request-mb nan": ["--max-request-mb", "nan"],
     "belong together": ["--cert", "a.pem"],
     "there is no bundle": ["--port", "0"],
 }

@@ -240,6 +240,14 @@ def test_a_remote_is_compared_with_a_bundle_and_nothing_else(words, capsys):
     assert "expected BUNDLE" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("words", ["--timeout nan", "--tolerance nan", "--tolerance -1", "--seed -1"])
+def test_a_number_that_is_none_to_compare_by_is_refused(words, capsys):
+    """A tolerance that is no number would be compared with and never exceeded."""
+    name, value = words.split()
+    assert main.main(["parity", "b", "--openpi", "ws://127.0.0.1:1", name, value]) == 2
+    assert name in (said := capsys.readouterr().err) and "expected" in said
+
+
 def test_something_to_compare_with_is_asked_for(capsys):
     assert main.main(["parity", "x.bundle"]) == 2
     assert "neither --oracle nor --openpi" in capsys.readouterr().err
