@@ -58,6 +58,9 @@ class TextFeed:
             return "".join(self._pieces) if self.closed else None
 
     def __iter__(self) -> Iterator[str]:
+        with self._changed:
+            # While it waited for its turn, somebody else was heard.
+            self._since = time.monotonic()
         while True:
             with self._changed:
                 piece = self._next()

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 from omni_ros.speech.queue_text import TextFeed
 
@@ -36,6 +37,14 @@ def test_patience_begins_when_there_is_nothing_to_be_heard():
     heard = [True] * 3
     feed.audible = lambda: bool(heard and heard.pop())
     assert list(feed) == [""] * 3
+
+
+def test_the_time_that_an_utterance_waits_for_its_turn_is_no_silence():
+    feed = TextFeed(0.2)
+    feed.put("and then", last=False)
+    time.sleep(0.3)
+    pieces = iter(feed)
+    assert [next(pieces), next(pieces)] == ["and then", ""] and not feed.timed_out
 
 
 def test_a_close_wakes_the_voice():
