@@ -120,7 +120,10 @@ class OpenpiBridge(Transitions, LifecycleNode):
         path = mapping_file(get("mapping").value)
         self.mapping = load_mapping(path)
         settings = remote_settings(self.mapping, get("openpi").value, path)
-        view = RobotView(self.mapping, self.robot.joints, list(self.robot.cameras))
+        try:
+            view = RobotView(self.mapping, self.robot.joints, list(self.robot.cameras))
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from error
         parts = settings.parts
         port = parts.port or {"wss": 443}.get(parts.scheme, 80)
         self.source = f"openpi:{parts.hostname}:{port}"

@@ -18,6 +18,9 @@ T = TypeVar("T")
 LARGEST = 1 << 48
 #: Characters of one text.
 MAX_TEXT = 4096
+#: Kinds of values as a person calls them; what is not here is a dataclass.
+_WORDS = {str: "text", int: "an integer", float: "a number", bool: "true or false",
+          type(None): "null", tuple: "a list", dict: "a mapping"}
 
 
 def number(low: float, high: float, *, default: Any = MISSING) -> Any:
@@ -104,7 +107,7 @@ def _union(kind: Any, data: Any, where: str) -> Any:
             wanted = dict
         if type(data) is wanted:
             return from_data(member, data, where)
-    names = [getattr(member, "__name__", str(member)) for member in get_args(kind)]
+    names = [_WORDS.get(get_origin(member) or member, "a mapping") for member in get_args(kind)]
     raise BundleError(f"{where} is {short(data)}, expected {' or '.join(names)}")
 
 
@@ -118,8 +121,7 @@ def _scalar(kind: Any, data: Any, where: str) -> Any:
             value = math.inf
         _expect(math.isfinite(value), data, "a finite number", where)
         return value
-    names = {str: "text", int: "an integer", bool: "true or false", type(None): "null"}
-    _expect(type(data) is kind, data, names.get(kind, str(kind)), where)
+    _expect(type(data) is kind, data, _WORDS.get(kind, str(kind)), where)
     if kind is str:
         _check_text(data, where)
     return data

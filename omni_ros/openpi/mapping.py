@@ -9,15 +9,16 @@ against the server's metadata in `agreement`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Optional, Union
 
 from ..bundles import strict_yaml
 from ..bundles.schema import from_data
+from ..robot.errors import shown
 from .arbitration import ReplanRule, replan_rule
 from .errors import SettingsError
-from .asking import Expectation
+from .asking import REQUEST_ID, Expectation
 from .settings import RemoteSettings, remote_settings
 
 #: How a picture lies in its array: B and T are batch and time, of one each.
@@ -29,6 +30,11 @@ ACTION_SPACES = {
     "joint_position": "position", "joint_positions": "position", "joint_velocity": "velocity",
     "joint_delta": "position_offset", "delta_joint_position": "position_offset",
 }  # fmt: skip
+
+#: Values of a state, zeros included.
+MOST_VALUES = 4096
+#: What servers take for something else than a part of the observation.
+RESERVED = ("endpoint", REQUEST_ID)
 
 Key = Union[str, tuple[str, ...]]
 
@@ -158,6 +164,10 @@ def mapping_from_data(data: Any) -> RemoteMapping:
     if not isinstance(data, Mapping):
         raise SettingsError("the mapping file is no mapping; expected observation, actions, remote")
     rest = {key: value for key, value in data.items() if key not in ("remote", "replan")}
+    for key in rest:
+        if key not in (sections := [entry.name for entry in fields(_File)]):
+            raise SettingsError(
+                f"unknown section {shown(key)}; known are {', '.join(sections)}, remote, replan")
     try:
         read = from_data(_File, rest)
     except ValueError as error:
@@ -177,6 +187,9 @@ def check_mapping(mapping: RemoteMapping) -> None:
         path = key_path(key)
         if not path or not all(path):
             raise SettingsError(f"{what}: the key is empty; write the name the remote policy knows")
+        if path[0] in RESERVED:
+            raise SettingsError(f"{what} would be sent as {path[0]}, which servers take for a request "
+                                "of another kind or for its number; write another key")  # fmt: skip
         for other, owner in seen.items():
             short = min(len(other), len(path))
             if other[:short] == path[:short]:
@@ -184,6 +197,10 @@ def check_mapping(mapping: RemoteMapping) -> None:
         seen[path] = what
 
     observation = mapping.observation
+    if all(entry.optional for entry in observation.cameras):
+        raise SettingsError(
+            f"observation.cameras has {len(observation.cameras)}, none of which has to be there; "
+            "expected at least one that is not optional: by its pictures it is known when to ask")
     for entry in observation.cameras:
         claim(entry.key, f"camera {entry.camera}")
         if entry.size is not None and (
@@ -200,6 +217,9 @@ def check_mapping(mapping: RemoteMapping) -> None:
                 f"state {'/'.join(key_path(part.key))}: {len(part.joints)} joints, pad_to "
                 f"{part.pad_to}; expected at least one, and no more than pad_to"
             )
+        if (part.pad_to or 0) > MOST_VALUES:
+            raise SettingsError(f"state {'/'.join(key_path(part.key))}: pad_to is {part.pad_to}; "
+                                f"expected at most {MOST_VALUES}")  # fmt: skip
     claim(observation.prompt.key, "the prompt")
     for key in observation.constants or ():
         claim(key, f"the constant {key}")

@@ -15,6 +15,8 @@ from ..robot.errors import is_finite, shown
 from .dialect import VLLM_PATH, Dialect
 from .errors import SettingsError
 
+_KINDS = {"bool": "true or false", "int": "an integer", "float": "a finite number", "str": "text",
+          "str | None": "text, or nothing"}  # fmt: skip
 AUTH = ("bearer", "api-key", "auto")
 
 _RANGES: dict[str, tuple[float, float]] = {
@@ -111,7 +113,9 @@ class RemoteSettings:
             _ = parts.port
         except ValueError as error:
             raise SettingsError(f"remote.url is {shown(self.url)}: {error}") from error
-        if parts.scheme not in ("ws", "wss") or not parts.hostname or parts.fragment:
+        # What urlsplit drops in silence would be sent all the same.
+        whole = self.url.isascii() and self.url.isprintable() and " " not in self.url
+        if not whole or parts.scheme not in ("ws", "wss") or not parts.hostname or parts.fragment:
             raise SettingsError(
                 f"remote.url is {shown(self.url)}; expected ws://HOST[:PORT][/PATH] or wss://..."
             )
@@ -197,5 +201,5 @@ def _check_type(name: str, value: Any, kind: str) -> None:
         good = isinstance(value, str) and value != ""
     if not good:
         raise SettingsError(
-            f"remote.{name} is {shown(value)}; expected {kind.replace('str', 'text')}"
+            f"remote.{name} is {shown(value)}; expected {_KINDS[kind]}"
         )

@@ -171,6 +171,17 @@ WRONG = {
     "control_mode is 'torque'": {"actions__control_mode": "torque"},
     "has one twice": {"actions__keys": ["a", "a"]},
     "actions.horizon": {"actions__horizon": 0},
+    "has 0, none of which has to be there": {"observation__cameras": []},
+    "has 1, none of which has to be there": {"observation__cameras": [
+        {"camera": "front", "key": "image", "optional": True}]},
+    "pad_to is 1000000000; expected at most 4096": {"observation__state__0__pad_to": 10**9},
+    "sent as endpoint, which servers": {"observation__constants": {"endpoint": "reset"}},
+    "sent as request_id, which servers": {"observation__prompt": {"key": ["request_id", "a"]}},
+    "unknown section 'replay'; known are observation, actions, remote, replan": {"replay": {}},
+    r"cameras\[0\].size is 224, expected a list or null": {"observation__cameras__0__size": 224},
+    r"joints\[0\] is 5, expected text or a mapping": {"observation__state__0__joints": [5]},
+    r"remote\.url is 'ws://a\\nb'": {"remote__url": "ws://a\nb"},
+    r"backoff_s is 'x'; expected a finite number": {"remote__backoff_s": "x"},
 }  # fmt: skip
 
 
