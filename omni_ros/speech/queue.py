@@ -21,6 +21,8 @@ from omni_ros.speech.queue_text import TextFeed
 MOST_CHARACTERS = 20_000
 #: Utterances that may wait.
 MOST_WAITING = 16
+#: Characters of an utterance's name, which is in every chunk of it.
+MOST_NAME = 256
 
 
 class Priority(IntEnum):
@@ -173,16 +175,22 @@ class SpeechQueue:
         return job, replaced
 
     def _name(self) -> str:
-        self._made_up += 1
-        return f"utterance_{self._made_up}"
+        taken = {job.name for job in self.jobs()}
+        while True:
+            self._made_up += 1
+            if (name := f"utterance_{self._made_up}") not in taken:
+                return name
 
     def _check(self, request: Request) -> None:
         if request.priority not in tuple(Priority):
             raise Refused(f"priority is {request.priority}; expected 0 (queue), 1 (replace) or 2 "
                           "(only if idle)")
         if request.voice and request.voice not in self.voices:
-            raise Refused(f"voice is {request.voice!r}; loaded are {', '.join(self.voices)} (the "
+            raise Refused(f"voice is {request.voice[:60]!r}; loaded are {', '.join(self.voices)} (the "
                           "node's parameter 'voices' says which)")
+        if len(request.utterance) > MOST_NAME:
+            raise Refused(f"utterance_id {request.utterance[:20]!r}... has {len(request.utterance)} "
+                          f"characters; expected at most {MOST_NAME}: shorten it")
         if not math.isfinite(request.volume) or not 0.0 <= request.volume <= 1.0:
             raise Refused(f"volume is {request.volume:g}; expected 0 (silent) to 1 (full)")
         if not math.isfinite(request.rate) or request.rate <= 0.0:

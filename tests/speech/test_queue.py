@@ -71,6 +71,11 @@ def test_a_name_can_be_used_again_when_its_utterance_is_over(queue):
     assert queue.offer(request(utterance="u"))[0] is not job
 
 
+def test_a_name_that_is_made_up_is_nobody_elses(queue):
+    queue.offer(request(utterance="utterance_1"))
+    assert queue.offer(request())[0].name == "utterance_2"
+
+
 def test_an_empty_last_part_ends_an_utterance(queue):
     job, _ = queue.offer(request("one", utterance="u", more=True))
     assert queue.offer(request("", utterance="u"))[0] is job and not job.open
@@ -85,7 +90,7 @@ def test_more_than_can_wait_is_refused_with_what_to_do(queue):
 
 @pytest.mark.parametrize("fields", [
     {"rate": math.nan}, {"rate": -1.0}, {"volume": math.nan}, {"volume": 1.5}, {"voice": "bob"},
-    {"priority": 9}, {"text": "\n "}, {"text": "a" * 50_000}])
+    {"utterance": "u" * 257}, {"priority": 9}, {"text": "\n "}, {"text": "a" * 50_000}])
 def test_what_makes_no_sense_is_refused(queue, fields):
     with pytest.raises(Refused):
         queue.offer(request(**fields))
