@@ -44,9 +44,12 @@ class SpeakGoals:
             result_timeout=RESULT_KEPT_S)
 
     def destroy(self) -> None:
-        # Of an answer to a service nobody can tell whether it has arrived.
-        time.sleep(max(0.0, self._told + ON_ITS_WAY_S - time.monotonic()))
+        self.arrive()
         self._server.destroy()
+
+    def arrive(self) -> None:
+        """Wait until a result that was sent just now is there: of an answer nobody can tell."""
+        time.sleep(max(0.0, self._told + ON_ITS_WAY_S - time.monotonic()))
 
     def _never(self, handle: ServerGoalHandle) -> Speak.Result:
         raise AssertionError("a goal was executed without a result")

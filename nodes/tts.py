@@ -58,7 +58,7 @@ class TtsNode(Transitions, LifecycleNode):
         self._voices: dict = {}
         self._thread: StageThread | None = None
         self._active = False
-        self._fault = ""
+        self._fault, self._given_up = "", False
         self._was_audible: bool | None = None
         self._numbers = itertools.count(1)
         self._teardown: list = []
@@ -132,13 +132,22 @@ class TtsNode(Transitions, LifecycleNode):
         self._active = False
         self._goals.desk = None
         self.desk.stop("the node was deactivated")
-        if not self._thread.end(self.desk.wake, END_TIMEOUT_S):
-            self.exit_status = 1
-            self.stop_requested.set()
-            raise RuntimeError(f"the voice did not come back within {END_TIMEOUT_S:g} s; ending the "
-                               "process")
+        came_back = self._thread.end(self.desk.wake, 0.0 if self._given_up else END_TIMEOUT_S)
         self._tell()
+        if not came_back:
+            self._give_up(f"the voice did not come back within {END_TIMEOUT_S:g} s of a stop")
+            self._goals.arrive()
+            raise TimeoutError(self._fault)
         self.desk = None
+
+    def _give_up(self, why: str) -> None:
+        """End the process: a thread that hangs cannot be ended otherwise. It is not waited for again."""
+        if not self._given_up:
+            self._given_up = True
+            self._fault = f"{why}; ending the process. If it happens again, try another voice"
+            self.get_logger().fatal(self._fault)
+        self.exit_status = 1
+        self.stop_requested.set()
 
     def _free(self) -> None:
         """Undo what configure made, as far as it got."""
@@ -206,10 +215,7 @@ class TtsNode(Transitions, LifecycleNode):
             self.desk.volume = self.get_parameter("volume").value
             self._tell()
             if self.desk.stuck_s() > STUCK_S and not self._fault:
-                self._fault = f"the voice has not come back from an abort for {STUCK_S:g} s"
-                self.get_logger().fatal(f"{self._fault}; ending the process")
-                self.exit_status = 1
-                self.stop_requested.set()
+                self._give_up(f"the voice has not come back from an abort for {STUCK_S:g} s")
         if self._goals is not None:
             audible = self.desk is not None and self.desk.audible
             if audible is not self._was_audible:

@@ -5,7 +5,8 @@
 Of what a real voice does it keeps what the node has to cope with: chunks, text in pieces, aborts from
 another thread, refusals. `REFUSE` in a text is refused, `FAIL` fails, `CRASH` fails as no voice
 should, `HANG` does not come back.
-`BUSY` in the environment burns as many threads of Python beside it.
+`STUCK_S` in the environment is how long the node bears that, seconds; `BUSY` burns as many threads of
+Python beside it.
 """
 
 from __future__ import annotations
@@ -80,6 +81,7 @@ def burn() -> None:
 
 if __name__ == "__main__":
     _tts_parameters.open_voice = lambda bundle, *_, **__: ToneVoice()
+    tts.STUCK_S = float(os.environ.get("STUCK_S", tts.STUCK_S))
     for _ in range(int(os.environ.get("BUSY", "0"))):
         threading.Thread(target=burn, daemon=True).start()
     sys.exit(tts.main())

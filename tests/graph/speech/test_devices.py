@@ -66,12 +66,21 @@ def test_a_device_is_found_by_a_part_of_its_name(own_speech, server):
     assert speech.status.last.device_state == speech.status.last.DEVICE_OPEN
 
 
-def test_a_device_that_is_not_there_is_answered_with_those_that_are(own_speech, server):
+def test_a_device_that_is_not_there_is_answered_with_those_that_are(
+        own_speech, server, tools, monkeypatch):
+    monkeypatch.setenv("STUCK_S", "0.5")
     server.start()
     speech = own_speech.start(device="loudspeaker 9")
     text = speech.idle().device
     assert "'loudspeaker 9'" in text and "'pulse'" in text
     assert speech.goal("hello").end()[0] == "succeeded"
+    # And a voice that never comes back is the end of the node, not before who waits is told.
+    talks = [speech.goal(LONG[:20] + "HANG"), speech.goal("waits")]
+    tools.eventually(lambda: talks[0].feedback and talks[0].feedback[-1].characters_spoken, "speech")
+    talks[0].cancel()
+    assert [talk.end(8.0)[0] for talk in talks] == ["canceled", "aborted"]
+    assert speech.process.popen.wait(8.0) == 1
+    assert "not come back" in speech.process.output and "Traceback" not in speech.process.output
 
 
 def test_a_device_that_is_pulled_out_fails_the_goal_and_is_used_again_when_it_is_back(
