@@ -3,7 +3,8 @@
 """The policy of this graph, for OpenPI's clients: their observations take the place of the robot's.
 
 A client's pictures and joints are published where the robot's would be, so there must be no robot:
-no camera, no driver of joints, and no player that would move something by what a client asks for.
+no camera, no driver of joints, nobody else who says sentences, and no player that would move
+something by what a client asks for.
 That is looked at before the first client is let in, and again before anything of a request goes out.
 """
 
@@ -128,7 +129,7 @@ class GraphServer:
         node = self._node
         me = (node.get_name(), node.get_namespace())
         others = set()
-        for publisher in (*self._images.values(), self._joints):
+        for publisher in (*self._images.values(), self._joints, self._sentences):
             found = [(info.node_name, info.node_namespace)
                      for info in node.get_publishers_info_by_topic(publisher.topic_name)]
             if me in found:
@@ -174,6 +175,8 @@ class GraphServer:
         sentence = request.prompt.strip()
         if not sentence:
             raise RequestError("the prompt is empty; expected the sentence to act by")
+        if "\0" in sentence:
+            raise RequestError("the prompt has a NUL in it, where ROS would cut it off; expected text")
         missing = [name for name, pixels in request.images.items() if pixels is None]
         if missing:
             raise RequestError(f"no picture of {', '.join(missing)}: the graph masks no cameras")
@@ -186,7 +189,10 @@ class GraphServer:
         if problem:
             raise RuntimeError(problem)
         self._wait_for_listeners()
-        if sentence != self._sentence:
+        with self._heard:
+            heard = self._has(sentence)
+        # Said again where somebody else has said another one meanwhile.
+        if sentence != self._sentence or not heard:
             self._sentence = sentence
             self._sentences.publish(String(data=sentence))
         with self._heard:

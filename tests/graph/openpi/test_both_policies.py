@@ -19,6 +19,7 @@ from std_msgs.msg import String
 from omni_ros.bundles.errors import BundleError
 from omni_ros.bundles.named import bundle_folder
 from omni_ros.msg import ActionChunk, BridgeStatus, ChunkDifference, PolicyStatus
+from omni_ros.nodes._stage_node import STATUSES_QOS
 from omni_ros.nodes._support import CHUNK_QOS, LATCHED_QOS
 
 pytest.importorskip("executorch")
@@ -155,6 +156,26 @@ def test_a_client_drives_the_policy_of_the_graph_and_what_it_draws_with_is_honou
         assert np.array_equal(found, usual) == (extra == {"seed": 7, "stamp_ns": 5}), extra
     with pytest.raises(LinkError, match=r"`noise` has the shape \[3, 3\]"):
         rows(graph_server, noise=np.zeros((3, 3), np.float32))
+    with pytest.raises(LinkError, match="has a NUL in it"):
+        rows(graph_server, sentence="touch\0the red block")
+    # While somebody else says sentences nobody is served; afterwards the client's is said again.
+    statuses = graph.record(PolicyStatus, "policy_status", STATUSES_QOS)
+    other = graph.publisher(String, "instruction", LATCHED_QOS)
+    other.publish(String(data="something else"))
+    tools.eventually(lambda: any(m.instruction == "something else" for m in statuses.messages),
+                     "the other sentence is heard")
+    with pytest.raises(LinkError, match="on /instruction would mix with what clients send"):
+        rows(graph_server)
+    graph.node.destroy_publisher(other)
+
+    def alone() -> bool:
+        try:
+            return np.array_equal(rows(graph_server, seed=7, stamp_ns=5), usual)
+        except LinkError as error:
+            assert "would mix" in str(error)
+            return False
+
+    tools.eventually(alone, "served again, and by the client's sentence")
 
 
 def test_no_client_drives_a_robot_that_is_there(graph):
