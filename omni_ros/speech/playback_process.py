@@ -27,7 +27,7 @@ import numpy as np
 from omni_ros.requirements import MissingDependency, require
 from omni_ros.speech.playback_devices import Device, DeviceError, choose, outputs
 from omni_ros.speech.playback_wire import MOST_BYTES, Order, report_bytes, unpack
-from omni_ros.speech.resample import Resampler
+from omni_ros.speech.resample import LEAST_HZ, MOST_HZ, Resampler
 from omni_ros.speech.ring import SampleRing
 from omni_ros.telemetry.cpulist import parse_cpus
 from omni_ros.telemetry.realtime import set_affinity
@@ -177,6 +177,9 @@ def open_card(arguments: argparse.Namespace) -> tuple[Any, Card, Device]:
     found = list(sounddevice.query_devices())
     device = choose(outputs(found), arguments.device, sounddevice.default.device[1])
     rate = arguments.rate or device.rate
+    if not LEAST_HZ <= rate <= MOST_HZ:
+        raise DeviceError(f"device_rate is {rate:g} Hz; expected {LEAST_HZ:g} to {MOST_HZ:g}, or 0 for "
+                          f"the one that the sound device prefers, {device.rate:g}")
     channels = arguments.channels or min(2, device.channels)
     Resampler(WARM_UP_HZ, rate).push(np.zeros(256, np.float32))  # loads the library, too
     card = Card(rate, SampleRing(round(RING_S * rate)), arguments.priority)

@@ -11,6 +11,8 @@ from omni_ros.requirements import require
 #: soxr's quality. "LQ" is good for 16 bit and holds back 1 to 6 ms of a piece until the next one
 #: comes; "MQ" and better hold back 30 ms, which a first piece of 70 ms cannot spare.
 QUALITY = "LQ"
+#: Rates that make sense, Hz.
+LEAST_HZ, MOST_HZ = 1000.0, 768000.0
 
 
 class Resampler:
@@ -22,8 +24,8 @@ class Resampler:
         :raises MissingDependency: the rates differ and soxr is not installed.
         """
         for name, value in (("source", source_hz), ("target", target_hz)):
-            if not 1000.0 <= value <= 768000.0:
-                raise ValueError(f"{name} rate is {value:g} Hz; expected 1000 to 768000")
+            if not LEAST_HZ <= value <= MOST_HZ:
+                raise ValueError(f"{name} rate is {value:g} Hz; expected {LEAST_HZ:g} to {MOST_HZ:g}")
         self.ratio = target_hz / source_hz
         self._stream = None
         if source_hz != target_hz:

@@ -9,7 +9,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from omni_ros.speech.playback_process import Card, Player
+from omni_ros.speech import playback_process
+from omni_ros.speech.playback_devices import DeviceError
+from omni_ros.speech.playback_process import Card, Player, open_card
 from omni_ros.speech.playback_wire import MOST_SAMPLES, Broken, Order, pack, unpack
 from omni_ros.speech.ring import SampleRing
 
@@ -133,3 +135,11 @@ def test_what_is_no_order_is_refused(packet):
 def test_too_many_samples_for_one_order_are_refused():
     with pytest.raises(ValueError, match=f"at most {MOST_SAMPLES}"):
         pack(Order.SAMPLES, 1, samples=np.zeros(MOST_SAMPLES + 1, np.float32))
+
+
+def test_a_rate_that_no_device_has_is_refused_with_the_one_to_ask_for(monkeypatch):
+    found = [{"name": "card", "max_output_channels": 2, "default_samplerate": 48000.0}]
+    library = SimpleNamespace(query_devices=lambda: found, default=SimpleNamespace(device=[-1, 0]))
+    monkeypatch.setattr(playback_process, "require", lambda *_: library)
+    with pytest.raises(DeviceError, match="device_rate is 11 Hz; expected 1000 to .* 48000"):
+        open_card(SimpleNamespace(device="", rate=11.0, channels=0))
