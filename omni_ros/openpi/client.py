@@ -75,7 +75,7 @@ class RemotePolicy:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._main: asyncio.Task[None] | None = None
         self.wake: asyncio.Event | None = None
-        self.stopping = False
+        self._ended = threading.Event()  # of the thread that runs; each has its own
 
     def start(self) -> None:
         """Begin to connect. Does nothing if it is started.
@@ -87,16 +87,17 @@ class RemotePolicy:
         with self._lock:
             if self._thread is not None:
                 return
-            self.stopping = False
+            self._ended = threading.Event()
             self._set_locked(State.CONNECTING, Reason("connecting", f"connecting to {self._url}"))
-            self._thread = threading.Thread(target=self._work, name="openpi-client", daemon=True)
+            self._thread = threading.Thread(
+                target=self._work, args=(self._ended,), name="openpi-client", daemon=True)
             self._thread.start()
 
     def stop(self, timeout_s: float = 3.0) -> None:
         """End the link and the thread; what was asked and not answered is lost."""
         with self._lock:
             thread, self._thread = self._thread, None
-            self.stopping = True
+            self._ended.set()
         self._notify_loop(cancel=True)
         if thread is not None and thread is not threading.current_thread():
             thread.join(timeout_s)
@@ -265,13 +266,13 @@ class RemotePolicy:
         except RuntimeError:  # closed in the meantime
             pass
 
-    def _work(self) -> None:
+    def _work(self, ended: threading.Event) -> None:
         loop = asyncio.new_event_loop()
         try:
             self.wake = asyncio.Event()
-            self._main = loop.create_task(keep_linked(self))
+            self._main = loop.create_task(keep_linked(self, ended))
             self._loop = loop
-            if self.stopping:
+            if ended.is_set():
                 self._main.cancel()
             try:
                 loop.run_until_complete(self._main)

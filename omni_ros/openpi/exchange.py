@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import hashlib
 import time
 import uuid
@@ -96,11 +95,11 @@ class Exchange:
             self._lose(f"a fault of the client: {type(error).__name__}: {error}")
             raise
         finally:
-            for task in (receiving, waking, self._sending, self._pinging):
-                if task is not None:
-                    task.cancel()
-                    with contextlib.suppress(asyncio.CancelledError, LinkError):
-                        await task
+            tasks = [t for t in (receiving, waking, self._sending, self._pinging) if t is not None]
+            for task in tasks:
+                task.cancel()
+            # Not each by itself: a cancellation of this task would be taken for that of theirs.
+            await asyncio.gather(*tasks, return_exceptions=True)
 
     def _see_pong(self) -> None:
         if self._pinging is None or not self._pinging.done():

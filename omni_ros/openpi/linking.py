@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from typing import TYPE_CHECKING
 
@@ -19,13 +20,19 @@ if TYPE_CHECKING:
 ORDERLY_AFTER_S = 1.0
 
 
-async def keep_linked(policy: RemotePolicy) -> None:
-    """Keep a policy's link up until the task is cancelled."""
+async def keep_linked(policy: RemotePolicy, ended: threading.Event) -> None:
+    """Keep a policy's link up until the task is cancelled.
+
+    :param ended: set before that: what ends at the same moment may swallow a cancellation, as
+        `asyncio.wait_for` does before Python 3.12.
+    """
     failures, warm = 0, None
-    while True:
+    while not ended.is_set():
         connection, orderly = None, False
         try:
             connection = await open_connection(policy.settings)
+            if ended.is_set():
+                return
             policy.counters.connects += 1
             began = time.monotonic()
             reason, answered = await _use(policy, connection, warm)
@@ -41,12 +48,12 @@ async def keep_linked(policy: RemotePolicy) -> None:
             reason, warm = Reason("internal", f"{type(error).__name__}: {error}"), None
         finally:
             # Said before the closing handshake, which a dead peer can draw out.
-            if connection is not None and not policy.stopping:
+            if connection is not None and not ended.is_set():
                 policy.set_state(State.CONNECTING if orderly else State.DEGRADED, reason)
             if connection is not None:
                 await connection.close()
         policy.drop_stale()
-        if not orderly:
+        if not orderly and not ended.is_set():
             policy.set_state(State.DEGRADED, reason)
             await _back_off(policy, failures)
             failures += 1

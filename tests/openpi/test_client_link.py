@@ -15,9 +15,10 @@ import time
 import numpy as np
 import pytest
 
+from omni_ros.openpi import exchange, linking
 from omni_ros.openpi.client import RemotePolicy
 from omni_ros.openpi.connection import LinkError
-from omni_ros.openpi.states import State
+from omni_ros.openpi.states import Reason, State
 from omni_ros.openpi.wire import pack
 
 from .conftest import ACTIONS, failed, quick, reply, until
@@ -57,6 +58,51 @@ def test_a_stopped_client_can_be_started_again(serve, remote):
     policy.stop()
     policy.start()
     assert policy.ask({}, 20).code == "good"
+
+
+def test_a_stop_in_the_moment_in_which_a_connection_is_there_ends_the_thread(
+        serve, remote, monkeypatch):
+    """asyncio.wait_for swallows a cancellation then, before Python 3.12."""
+    opening, real = threading.Event(), linking.open_connection
+
+    async def swallow(settings):
+        opening.set()
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            pass
+        return await real(settings)
+
+    monkeypatch.setattr(linking, "open_connection", swallow)
+    policy = remote(serve(steady).url)
+    assert opening.wait(20)
+    thread = policy._thread
+    policy.stop()
+    thread.join(20)
+    assert not thread.is_alive() and policy.state is State.OFF
+
+
+def test_a_stop_in_the_moment_in_which_a_link_ends_ends_the_thread(serve, remote, monkeypatch):
+    """Which of both is seen first must not matter: the server ends as the client is stopped."""
+    ending = threading.Event()
+
+    class Slow(exchange.Exchange):
+        async def run(self, *, warm):
+            reason = Reason("restart", "the server restarts")
+            ending.set()
+            try:
+                await asyncio.sleep(60)
+            except asyncio.CancelledError:
+                pass
+            return reason
+
+    monkeypatch.setattr(linking, "Exchange", Slow)
+    policy = remote(serve(steady).url)
+    assert ending.wait(20)
+    thread = policy._thread
+    policy.stop()
+    thread.join(20)
+    assert not thread.is_alive() and policy.state is State.OFF
 
 
 def test_a_name_that_is_not_found(remote, monkeypatch):
