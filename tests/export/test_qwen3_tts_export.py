@@ -17,12 +17,16 @@ pytest.importorskip("executorch.exir")
 
 from omni_ros.bundles.qwen3_tts_sizes import programs  # noqa: E402
 from omni_ros.cli.main import main  # noqa: E402
+from omni_ros.models.export.conv8 import Quantiser  # noqa: E402
 from omni_ros.models.export.families import QWEN, family_of  # noqa: E402
 from omni_ros.models.export.memory import Peak  # noqa: E402
 from omni_ros.models.export.qwen3_tts import export_part, export_voice  # noqa: E402
-from omni_ros.models.export.qwen3_tts_parts import PARTS, Shape, program_names  # noqa: E402
+from omni_ros.models.export.qwen3_tts_parts import (  # noqa: E402
+    PARTS, Shape, build, program_names,
+)
 from omni_ros.models.export.qwen3_tts_sections import speech_section  # noqa: E402
-from omni_ros.models.qwen3_tts.load import load_checkpoint  # noqa: E402
+from omni_ros.models.qwen3_tts.generate import EagerVocoder  # noqa: E402
+from omni_ros.models.qwen3_tts.load import codebooks, load_checkpoint  # noqa: E402
 from omni_ros.models.qwen3_tts.random_checkpoint import write_checkpoint  # noqa: E402
 
 SHAPE = Shape(contexts=(32, 64), prefill=8, chunks=(1, 3))
@@ -94,3 +98,25 @@ def test_a_part_becomes_methods_of_one_file_each_one_delegate_near_the_network(t
         assert entry.delegates == {"XnnpackBackend": 1} and entry.leftover == ()
         assert sum(entry.arenas) == 0 and entry.difference < 1e-5
         assert (tmp_path / "golden" / f"{name}.npz").is_file()
+
+
+@pytest.mark.slow
+def test_a_vocoder_with_convolutions_in_8_bits_says_codes_that_it_never_saw_nearly_the_same(tmp_path):
+    import torch
+
+    write_checkpoint(tmp_path / "made", size="tiny_equal")
+    checkpoint = load_checkpoint(tmp_path / "made")
+    plain = build("vocoder", checkpoint, Shape(chunks=(1,)))
+    quantiser = Quantiser(plain, checkpoint)
+    eight = quantiser.quantised()["vocoder_1"].module
+    books = codebooks(checkpoint)
+    codes = torch.randint(books.shape[1], (books.shape[0], 30, 1),
+                          generator=torch.Generator().manual_seed(3))
+    sounds = []
+    for module in (plain["vocoder_1"].module, eight):
+        voice = EagerVocoder(plain["vocoder_1"].module, books)
+        voice.vocoder = module
+        sounds.append(torch.cat([voice(codes[:, frame]) for frame in range(codes.shape[1])]))
+    clean, made = sounds
+    snr = 10 * torch.log10((clean**2).sum() / ((made - clean) ** 2).sum())
+    assert 8.0 < snr < 60.0  # quantised, and still the same sound
