@@ -117,7 +117,8 @@ class Process:
 
     def close(self) -> None:
         if self.popen.poll() is None:
-            self.popen.send_signal(signal.SIGINT)
+            # As a terminal does it: `ros2 launch` waits 5 s for nodes that were not interrupted too.
+            os.killpg(self.popen.pid, signal.SIGINT)
             try:
                 self.popen.wait(timeout=8)
             except subprocess.TimeoutExpired:
