@@ -97,6 +97,24 @@ def test_a_code_that_differs_is_counted_from_its_frame_on():
     assert row.snr_db == pytest.approx(10 * np.log10((0 + 4 + 16 + 36 + 0 + 4) / 1))
 
 
+def test_a_vocoder_is_given_the_same_codes_and_only_its_samples_differ():
+    class Voice:
+        class vocoder:
+            @staticmethod
+            def start():
+                pass
+
+            @staticmethod
+            def decode(codes):
+                return 1.1 * codes[:, 0].astype(np.float32)
+
+    plain = [np.arange(8).reshape(4, 2), np.arange(4).reshape(2, 2)]
+    sounds = [codes[:, 0].astype(np.float32) for codes in plain]
+    row = fidelity.vocoder_row("vocoder conv8", plain, sounds, Voice())
+    assert row.until_differs == row.frames == (4, 2) and row.equal == 1.0
+    assert row.snr_db == pytest.approx(20.0, abs=1e-4)
+
+
 def test_against_needs_two_bundles_of_one_checkpoint(bundle, tmp_path, capsys):
     assert main(["parity", "--against", str(bundle)]) == 2
     assert "--against needs BUNDLE" in capsys.readouterr().err
