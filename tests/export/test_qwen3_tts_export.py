@@ -101,7 +101,7 @@ def test_a_part_becomes_methods_of_one_file_each_one_delegate_near_the_network(t
 
 
 @pytest.mark.slow
-def test_a_vocoder_with_convolutions_in_8_bits_says_codes_that_it_never_saw_nearly_the_same(tmp_path):
+def test_convolutions_in_8_bits_say_codes_that_they_never_saw_nearly_the_same(tmp_path):
     import torch
 
     write_checkpoint(tmp_path / "made", size="tiny_equal")
