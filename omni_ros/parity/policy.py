@@ -14,7 +14,7 @@ from ..policy.flow_policy import FlowPolicy, Inference
 from ..policy.observation import Observation
 from ..policy.prefix import action_positions, prefix_positions
 from ..policy.rtc import SCHEDULES, RtcConfig, RtcGuide
-from .reference import Reference, cross_projections
+from .reference import Reference, cross_projections, state_deviation
 from .rows import FLOAT32, SAME, Row, compare, effect
 
 #: How many times more or less than recorded an input may move the actions. How camera, state and
@@ -284,11 +284,11 @@ def effect_rows(
         if image is not None:
             images = {**observation.images, camera.name: 255 - image}
             add(f"effect of {camera.name}, inverted", camera.key, factor, images=images)
-    # Where the prompt says the state, another one is other words: how recorded ones were changed
-    # is not known either.
-    in_words = policy.manifest.prefix.state == "prompt"
-    add("effect of the state, 1 more", "state", OTHER_TASK if in_words else factor,
-        state=normaliser.inverse(normaliser.forward(observation.state) + np.float32(1.0)))
+    # One standard deviation more, whatever the state is normalised by.
+    deviation = state_deviation(reference.folder)
+    add("effect of the state, 1 deviation more", "state", factor,
+        state=observation.state + deviation if deviation is not None else normaliser.inverse(
+            normaliser.forward(observation.state) + np.float32(1.0)))
     other = next(task for task in OTHER_TASKS if task != reference.task.strip())
     add("effect of the text, another", "task", OTHER_TASK, task=other)
     add("effect of the noise, negated", "noise", factor, noise=-reference.noise)

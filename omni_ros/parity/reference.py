@@ -103,6 +103,19 @@ def cross_projections(folder: Path, layers: int) -> dict[int, tuple[np.ndarray, 
     return found
 
 
+def state_deviation(folder: Path) -> np.ndarray | None:
+    """Return the state's standard deviations f32 [state], None where no processor has them.
+
+    A set of a π0.5 has them beside the quantiles that it normalises by.
+    """
+    for path in sorted((folder / "checkpoint").glob("*_normalizer_processor.safetensors")):
+        try:
+            return read_tensor(path, "observation.state.std")
+        except ValueError:
+            continue
+    return None
+
+
 def read_tensor(path: Path, name: str) -> np.ndarray:
     """Read one tensor of a .safetensors file as float32; needs neither PyTorch nor safetensors.
 

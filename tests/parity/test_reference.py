@@ -10,7 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from omni_ros.parity.reference import cross_projections, read_reference, read_tensor
+from omni_ros.parity.reference import (
+    cross_projections, read_reference, read_tensor, state_deviation,
+)
 
 ORACLES = Path(__file__).resolve().parents[1] / "data" / "oracles"
 GIVEN = ORACLES / "smolvla_given"
@@ -57,6 +59,13 @@ def test_bfloat16_is_widened(tmp_path):
 def test_a_tensor_that_is_not_there_is_named():
     with pytest.raises(ValueError, match="has no model.nothing"):
         read_tensor(WEIGHTS, "model.nothing")
+
+
+def test_the_states_deviations_are_read_beside_its_quantiles(tmp_path):
+    """A π0.5 normalises by quantiles, and its state was changed by deviations all the same."""
+    np.testing.assert_allclose(state_deviation(ORACLES / "pi05_given"), [
+        2.52, 1.49, 1.09, 1.72, 1.88, 2.76, 1.34, 1.74], atol=0.006)
+    assert state_deviation(tmp_path) is None
 
 
 def test_every_second_layer_has_projections():
