@@ -72,6 +72,11 @@ def read_config(folder: Path) -> QwenConfig:
     if not languages:
         raise CheckpointError(f"{talker.where}: codec_language_id is empty: expected languages")
     speakers = table(talker, "spk_id", sizes.codes) if kind != "voice_design" else {}
+    if kind == "custom_voice" and not speakers:
+        raise CheckpointError(
+            f"{talker.where}: spk_id is empty: expected the speakers of a custom_voice checkpoint "
+            "(a checkpoint without any has the tts_model_type base)"
+        )
     return QwenConfig(
         kind, sizes, own, vocoder, text, codec, languages, speakers,
         read_dialects(talker, speakers, languages), read_sampling(folder),
@@ -112,7 +117,8 @@ def check_mrope(fields: Fields, stack: Layers) -> None:
     kinds = {scaling.get("type", "default"), scaling.get("rope_type", "default")} if isinstance(
         scaling, Mapping) else {repr(scaling)}
     sections = scaling.get("mrope_section", []) if isinstance(scaling, Mapping) else []
-    if kinds != {"default"} or sum(sections) != stack.head_dim // 2:
+    whole = isinstance(sections, list) and all(type(section) is int for section in sections)
+    if kinds != {"default"} or not whole or sum(sections) != stack.head_dim // 2:
         raise CheckpointError(
             f"{fields.where}: rope_scaling is {scaling!r}: expected the type default and "
             f"mrope_section that adds up to {stack.head_dim // 2} (half of head_dim)"

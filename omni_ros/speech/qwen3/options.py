@@ -16,6 +16,8 @@ _CHOICES = {
     "vocoder": ("stateful", "windows"),
 }
 
+_LEAST = {"chunk_frames": 1, "first_chunk_frames": 0, "left_context_frames": 0, "max_frames": 0}
+
 
 @dataclass(frozen=True)
 class QwenOptions:
@@ -53,6 +55,9 @@ class QwenOptions:
             value = getattr(self, name)
             if value not in known:
                 raise ValueError(f"{name} is {value!r}; expected one of {', '.join(known)}")
+        for name, least in _LEAST.items():
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} is {getattr(self, name)}; expected at least {least}")
 
 
 def parse_options(given: Mapping[str, object]) -> QwenOptions:

@@ -8,6 +8,7 @@ import logging
 import math
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -80,7 +81,9 @@ class QwenVoice:
     ) -> Iterator[SpeechChunk]:
         """As Voice.start. The samples of an utterance with the same seed are the same but for
         their last bits, in which the sizes of the chunks show."""
-        utterance = check_utterance(self, utterance)
+        # Names are written large on model cards and small in checkpoints.
+        utterance = check_utterance(self, replace(
+            utterance, language=utterance.language.lower(), speaker=utterance.speaker.lower()))
         if isinstance(text, str):
             _check_speakable(text)
         return self._utterances.begin(lambda wanted: self._speak(text, utterance, slack, wanted))
@@ -116,7 +119,8 @@ class QwenVoice:
         :param codes: integers [frames, groups], or a row as vLLM-Omni sends it, codebook-major.
         :raises CodesError: they are none.
         """
-        if codes.ndim == 1:
+        codes = np.asarray(codes)
+        if codes.ndim != 2:
             codes = from_wire(codes, self._parts.groups)
 
         def speak(wanted: Callable[[], bool]) -> Chunks:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from omni_ros.speech.qwen3 import voice as module
+from omni_ros.speech.qwen3.errors import CodesError
 from omni_ros.speech.qwen3.sampling import Draw
 from omni_ros.speech.voice import SpeechError, SpeechRefused, Utterance
 
@@ -204,6 +205,13 @@ def test_an_unknown_option_is_refused_with_those_there_are(open_voice):
         open_voice(talker="torch")
     with pytest.raises(ValueError, match="max_frames is 'many'; expected a whole number"):
         open_voice(max_frames="many")
+    for name, least in (("max_frames", 0), ("chunk_frames", 1), ("left_context_frames", 0)):
+        with pytest.raises(ValueError, match=f"{name} is -1; expected at least {least}"):
+            open_voice(**{name: "-1"})
+
+
+def test_names_may_be_written_as_on_model_cards(voice):
+    assert list(voice.start("Go.", Utterance("English", "Robo", deterministic=True)))
 
 
 # -- stopping ------------------------------------------------------------------------------------
@@ -332,6 +340,12 @@ def test_codes_made_elsewhere_are_voiced_in_windows_where_those_are_asked_for(op
     exact = (1 + 3 * 25) * FRAME
     assert np.abs(made - case["vocoder_pcm"])[:exact].max() <= 1e-5
     assert np.abs(made - case["vocoder_pcm"])[exact:].max() > 1e-5
+
+
+@pytest.mark.parametrize("codes", [np.array(3), np.zeros((1, 16, 1), int), [[1] * 15], [0.5] * 16])
+def test_what_is_no_codes_is_refused_with_what_was_expected(voice, codes):
+    with pytest.raises(CodesError, match="expected"):
+        list(voice.voice_codes(codes))
 
 
 def test_no_codes_are_no_chunks(voice):
