@@ -18,6 +18,7 @@ from omni_ros.openpi.served import ServedBundle
 from omni_ros.openpi.serving import read_request
 from omni_ros.policy.flow_policy import FlowPolicy
 from omni_ros.policy.observation import Observation
+from omni_ros.policy.prefix import PRESENT, UNUSED
 
 TOKENIZER = Path(__file__).resolve().parents[1] / "data" / "oracles" / "pi0_given" / "tokenizer"
 NAMES = "shoulder:rad,elbow:rad,gripper:normalised"
@@ -70,6 +71,31 @@ def test_the_same_goes_in_and_the_same_comes_out(made, name):
     np.testing.assert_array_equal(first.actions, second.actions)
     assert np.isfinite(first.actions).all() and first.actions.shape == (6, 3)
     assert np.abs(infer(made(name), seed=5).actions - first.actions).max() > 1e-3
+
+
+@pytest.mark.parametrize("name", ["pi0", "pi05"])
+def test_the_programs_decide_what_the_network_does(made, name):
+    """The network is LeRobot's, see tests/models/test_pi0_parity.py; these are other sizes of it."""
+    import torch
+
+    from omni_ros.models.common.sampling import sample_actions
+    from omni_ros.models.pi0.load import build, load_checkpoint
+
+    policy = made(name)
+    noise = np.random.default_rng(5).standard_normal(policy.head.shape).astype(np.float32)
+    given = {**IMAGES, "left_wrist_0_rgb": None}
+    result = infer(policy, images=given, noise=noise, seed=None)
+    folder = policy.bundle.root.parent
+    model = build(load_checkpoint(folder / "checkpoint", backbone=folder / "tokenizer"))
+    policy.encoder.prepare(IMAGES["base_0_rgb"], camera="base_0_rgb")
+    tokens = policy.backbone.tokens
+    wanted = sample_actions(
+        model, [torch.from_numpy(policy.encoder.pixels), None], [PRESENT, UNUSED], tokens.ids,
+        np.arange(len(tokens.ids)) < tokens.count, torch.from_numpy(policy.backbone.state[0]),
+        torch.from_numpy(noise)).numpy()
+    assert np.abs(wanted).max() > 0.5
+    np.testing.assert_allclose(
+        result.normalised, wanted[:, :policy.manifest.dimensions.action], rtol=0.0, atol=1e-4)
 
 
 @pytest.mark.parametrize("name", ["pi0", "pi05"])
