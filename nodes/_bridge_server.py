@@ -41,6 +41,8 @@ from omni_ros.stages import fit_robot
 CHUNK_TIMEOUT_S, HEARING_TIMEOUT_S = 10.0, 5.0
 #: A robot that is there has been discovered after this long, seconds.
 DISCOVERY_S = 1.5
+#: Longest wait for an action head that says what it draws with, seconds.
+HEAD_DISCOVERY_S = 5.0
 #: After a chunk, what it was drawn with is told within this long, seconds.
 DRAWN_TIMEOUT_S = 1.0
 ENDED = "the bridge is deactivated"
@@ -101,7 +103,11 @@ class GraphServer:
         if problem:
             raise ValueError(problem)
         metadata = dict(self._metadata)
-        # An action head of somebody else's may draw by itself: then clients are told beforehand.
+        # An action head of somebody else's may draw by itself: then clients are told beforehand. One of
+        # ours may be found late on a busy machine, and would be denied for as long as this serves.
+        until = time.monotonic() + HEAD_DISCOVERY_S
+        while not node.count_publishers(USED) and time.monotonic() < until:
+            time.sleep(0.05)
         takes = TAKES if node.count_publishers(USED) else ()
         if not takes:
             metadata.update(takes=[])

@@ -245,10 +245,9 @@ class ActionHeadNode(FollowerNode):
         self._delay = self._estimator.delay(dt_ns=self.policy.dt_ns)
         if state is not None:
             self._head.set_state(state)
-        # What is drawn for somebody else neither continues another chunk nor is it continued; what
-        # it was drawn with is no record of this policy's.
+        # What is drawn for somebody else neither continues another chunk nor is it continued.
         own = draw is None
-        record, rest = self.recorder.open() if own else None, None
+        record, rest = self.recorder.open(), None
         guide = self._guide if own else None
         if guide is not None:
             rest = self._leftover.at(stamp_ns, message.instruction_seq)
@@ -281,22 +280,22 @@ class ActionHeadNode(FollowerNode):
         if record is not None:
             watch.end(padded)
             fresh = state if stamp_ns != to_ns(message.header.stamp) else None
-            self._say(record, message, rest, normalised, stamp_ns, fresh)
+            said = record.message
+            said.chunk_stamp, said.fresh_state = time_message(stamp_ns), flat(fresh, "d")
+            said.steps, said.drawn_noise = head.steps, flat(None if own else self._noise)
+            said.guided, said.leftover, said.normalised = guide is not None, flat(rest), flat(normalised)
+            self._say(record, message)
         # Rows that are relative to a state are kept as the targets that they mean.
         kept = actions if self._head.relative else normalised
         if own:
             self._leftover.keep(kept, stamp_ns, message.instruction_seq)
         return True
 
-    def _say(self, record: Record, message: StageHandoff, rest: np.ndarray | None,
-             normalised: np.ndarray, stamp_ns: int, fresh: np.ndarray | None) -> None:
-        """Tell whoever records what the chunk was drawn from."""
+    def _say(self, record: Record, message: StageHandoff) -> None:
+        """Tell whoever records which chunk it was."""
         said = record.message
         said.source, said.chunk_id = self._source, self._chunk_id
-        said.chunk_stamp, said.fresh_state = time_message(stamp_ns), flat(fresh, "d")
-        said.noise_seed, said.steps = self.policy.noise_seed, self._head.steps
-        said.guided, said.delay_rows = self._guide is not None, self._delay
-        said.leftover, said.normalised = flat(rest), flat(normalised)
+        said.noise_seed, said.delay_rows = self.policy.noise_seed, self._delay
         self.recorder.publish(record, message)
 
     def _bind(self, arrays) -> None:

@@ -99,6 +99,12 @@ class Replayer(Node):
         given = self._get("tolerance")
         expected = expect(contents, folder, robot, given if given >= 0.0 else None)
         plans = make_plans(contents, robot, fit)
+        drawn = sum(plan.drawn_noise is not None for plan in plans)
+        if drawn:
+            raise ValueError(
+                f"{drawn} of the {len(plans)} chunks in {self._bag.path} were drawn as OpenPI's clients asked "
+                "(serve:=true), which nobody asks of a graph here: `omni replay` computes each of them "
+                "again")
         fresh = sum(plan.fresh_state is not None for plan in plans)
         if fresh:
             raise ValueError(

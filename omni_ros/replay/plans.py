@@ -48,7 +48,8 @@ class Plan:
 
     :param positions: by the robot's joint, in topic units. :param state: as recorded, in the policy's
         units; None if it was not. :param fresh_state: the same of joints that came after the
-        observation, which the head ran on; None: on the observation's.
+        observation, which the head ran on; None: on the observation's. :param drawn_noise: f32, flat,
+        that somebody else asked for, with `steps`; None: that of the chunk's seed and stamp.
     :param leftover: f32 [rows, action], see `policy.rtc`.
     :param records: StageRecord messages. :param missing: what is not in the bag, in plain words.
     :param doubts: why another picture may have been meant.
@@ -64,6 +65,7 @@ class Plan:
     leftover: np.ndarray | None = None
     delay: int = 0
     steps: int = 0
+    drawn_noise: np.ndarray | None = None
     prompt: np.ndarray | None = None
     normalised: np.ndarray | None = None
     records: tuple[Any, ...] = ()
@@ -94,8 +96,7 @@ def make_plans(contents: Contents, robot: Robot, fit: Fit, *, source: str = "",
         raise ValueError(f"the bag holds no chunk of source {source!r}; expected one whose chunks it "
                          f"holds: {there}")
     if contents.records:
-        return [_from_records(contents, chunk, fit) for chunk in chunks
-                if not is_of_fresh_joints(contents, chunk)]
+        return [_from_records(contents, chunk, fit) for chunk in chunks]
     finder = _Finder(contents, robot, fit, instruction)
     return [finder.plan(chunk) for chunk in chunks]
 
@@ -113,18 +114,6 @@ def _source(contents: Contents) -> str:
 
 
 # -- as it was recorded --------------------------------------------------------------------------
-
-
-def is_of_fresh_joints(contents: Contents, chunk: Chunk) -> bool:
-    """True for a chunk of a prefix that was held (`policy.head_rate_hz`) and that nothing was recorded of.
-
-    Recordings of earlier versions hold such chunks without what they were decided from.
-    """
-    if VISION in chunk.timings or not chunk.timings:
-        return False
-    drawn = next((one for (stage, _, _), one in contents.records.items() if stage == HEAD), None)
-    return drawn is not None and not hasattr(drawn, "chunk_stamp") and (
-        VISION, chunk.stamp_ns, chunk.observation_seq) not in contents.records
 
 
 def _from_records(contents: Contents, chunk: Chunk, fit: Fit) -> Plan:
@@ -165,13 +154,14 @@ def _take_observation(plan: Plan, contents: Contents, record: Any, fit: Fit) -> 
 
 def _take_head(plan: Plan, record: Any) -> None:
     if record is None:
-        plan.missing.append(f"the {HEAD}'s record of chunk {plan.chunk.chunk_id}: it was lost, or the "
-                            "chunk was drawn for somebody else (serve:=true)")
+        plan.missing.append(f"the {HEAD}'s record of chunk {plan.chunk.chunk_id}")
         return
     width = len(plan.chunk.joint_names)
     plan.steps, plan.delay = int(record.steps), int(record.delay_rows)
     if len(getattr(record, "fresh_state", ())):
         plan.fresh_state = np.array(record.fresh_state, np.float64)
+    if len(getattr(record, "drawn_noise", ())):
+        plan.drawn_noise = np.array(record.drawn_noise, np.float32)
     if len(record.normalised) == plan.chunk.values.size:
         plan.normalised = np.array(record.normalised, np.float32).reshape(-1, width)
     if record.guided and len(record.leftover):

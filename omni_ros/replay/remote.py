@@ -136,6 +136,10 @@ def _ask(url: str, runner: Runner, remote: Any, pairing: Any, fed: Any, total: i
         if same:
             message = {**message, "noise": draw_noise(
                 shape, seed=plan.chunk.noise_seed, stamp_ns=plan.chunk.stamp_ns)}
+        if plan.drawn_noise is not None:
+            refused.append(f"chunk {plan.chunk.chunk_id} was drawn as a client asked, with noise and steps "
+                           "of its own")
+            continue
         if same and plan.leftover is not None:
             refused.append(f"chunk {plan.chunk.chunk_id} went on from the one before, which no request "
                            "can say")

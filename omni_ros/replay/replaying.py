@@ -25,7 +25,7 @@ from omni_ros.replay.comparing import Judge
 from omni_ros.replay.configuration import changed, read_configuration, versions
 from omni_ros.replay.contents import Contents, read_contents
 from omni_ros.replay.feeding import feed
-from omni_ros.replay.plans import HEAD, Plan, is_of_fresh_joints, make_plans
+from omni_ros.replay.plans import HEAD, Plan, make_plans
 from omni_ros.replay.running import Done, Runner
 from omni_ros.replay.verdict import Kind, Tally, worst_of
 from omni_ros.robot import Robot, load_robot
@@ -236,11 +236,6 @@ class _Replaying:
             if chunk.source not in ours:
                 others[chunk.source] = others.get(chunk.source, 0) + 1
         self.result.passed_over = [f"{count} chunks of {source}" for source, count in others.items()]
-        again = sum(chunk.source in ours and is_of_fresh_joints(contents, chunk)
-                    for chunk in contents.chunks)
-        if again:
-            self.result.passed_over.append(f"{again} chunks of fresh joints on a prefix that was held "
-                                           "(policy.head_rate_hz)")
 
 
 def compared_with(plan: Plan, done: Done) -> Plan:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from omni_ros.policy.noise import fill_noise
 from omni_ros.policy.observation import check_leftover, check_state
 from omni_ros.policy.rtc import RtcConfig
 from omni_ros.policy.smolvla import SmolVLAPolicy
+from omni_ros.policy.steps import HeadWithSteps
 from omni_ros.replay.fingerprints import (
     IMAGE_TOKENS, PICTURE, PIXELS, PREFIX, STATE, STEP, VALID, Fingerprint, fingerprint)
 from omni_ros.replay.plans import Plan
@@ -129,17 +131,32 @@ class Runner:
         watch.note(STATE, policy.backbone.state)
         watch.note(PREFIX, *policy.backbone.keys_values.values())
         watch.note(VALID, policy.backbone.valid)
-        fill_noise(self._noise, seed=plan.chunk.noise_seed, stamp_ns=plan.chunk.stamp_ns)
+        head = self._draw(plan)
         policy.rtc.begin(check_leftover(plan.leftover, self.manifest.dimensions.action),
                          delay=plan.delay)
-        padded = policy.head.denoise(self._noise, guide=watch.guide(policy.rtc))
-        watch.note(f"{STEP}{policy.head.steps}", padded)
+        padded = head.denoise(self._noise, guide=watch.guide(policy.rtc))
+        watch.note(f"{STEP}{head.steps}", padded)
         normalised = padded[:, :self.manifest.dimensions.action].copy()
         actions = policy.head.decode(normalised, head_state)
         total = time.perf_counter() - began
         return Done(actions, self.fit.action_names, normalised, state,
-                    np.where(tokens.mask, tokens.ids, -1).astype(np.int64), policy.head.steps,
+                    np.where(tokens.mask, tokens.ids, -1).astype(np.int64), head.steps,
                     watch.prints, {"policy": total - watch.seconds, "look": watch.seconds})
+
+    def _draw(self, plan: Plan) -> Any:
+        """Fill in the noise of a plan, and return the head with as many steps as it was drawn with.
+
+        :raises ValueError: noise of another size than the bundle's.
+        """
+        head, noise = self.policy.head, plan.drawn_noise
+        if noise is None:
+            fill_noise(self._noise, seed=plan.chunk.noise_seed, stamp_ns=plan.chunk.stamp_ns)
+            return head
+        if noise.size != self._noise.size:
+            raise ValueError(f"it was drawn with noise of {noise.size} values; the bundle takes "
+                             f"{self._noise.size}, {list(self._noise.shape)}")
+        self._noise[...] = noise.reshape(self._noise.shape)
+        return head if plan.steps == head.steps else HeadWithSteps(head, self.manifest, plan.steps)
 
     def close(self) -> None:
         """Free the programs."""

@@ -5,16 +5,14 @@
 from __future__ import annotations
 
 import dataclasses
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import yaml
 
 from omni_ros.replay.bag import Bag
-from omni_ros.replay.contents import Contents, read_contents
+from omni_ros.replay.contents import read_contents
 from omni_ros.replay.live import expect
-from omni_ros.replay.plans import is_of_fresh_joints
 from omni_ros.replay.replaying import Options, replay, robot_of
 from omni_ros.replay.verdict import Kind
 
@@ -110,19 +108,10 @@ def test_a_chunk_of_fresh_joints_whose_record_was_lost_is_incomplete(session, wr
     result = replay(write_bag([*messages, again]), bundle)
     assert result.overall is Kind.INCOMPLETE
     assert sorted(kinds(result)) == [Kind.INCOMPLETE, Kind.SAME, Kind.SAME]  # by name
-    assert result.missing == ["the action_head's record of chunk 100: it was lost, or the chunk was drawn "
-                              "for somebody else (serve:=true)"]
-
-
-def test_chunks_of_fresh_joints_of_a_recording_that_has_no_records_of_them_are_passed_over():
-    chunk = SimpleNamespace(stamp_ns=7, observation_seq=1, timings={"action_head": 0.01})
-    before = Contents(None, records={("action_head", 5, 1): SimpleNamespace(chunk_id=1)})
-    now = Contents(None, records={("action_head", 5, 1): SimpleNamespace(chunk_id=1, chunk_stamp=5)})
-    assert is_of_fresh_joints(before, chunk) and not is_of_fresh_joints(now, chunk)
+    assert result.missing == ["the action_head's record of chunk 100"]
 
 
 def test_a_chunk_whose_drawing_was_not_recorded_is_incomplete(session, write_bag, bundle):
-    """It may have been drawn for an OpenPI client, with that client's noise."""
     messages = session(2)
     gone = next(one for one in messages if one.topic == "/policy_record"
                 and one.value.stage == "action_head")

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import socket
@@ -95,6 +96,15 @@ def test_the_trained_policy_moves_the_arm_from_afar(graph, tools, tmp_path, serv
 
 
 @pytest.fixture
+def recorder(graph, tools, tmp_path):
+    """A recorder that is there before the policy, so that it misses none of its chunks."""
+    process = graph.start("recorder", bag=str(tmp_path / "bag"), robot="tabletop", bundle="tabletop",
+                          min_free_mb=0)
+    tools.eventually(lambda: (tmp_path / "bag" / "metadata.yaml").exists(), f"a bag\n{graph.logs()}")
+    return process
+
+
+@pytest.fixture
 def graph_server(graph, tools):
     """The stages behind the bridge's `serve`, and the URL."""
     statuses = graph.record(BridgeStatus, "bridge_status", LATCHED_QOS)
@@ -132,10 +142,13 @@ def ask():
 
 
 def test_a_client_drives_the_policy_of_the_graph_and_what_it_draws_with_is_honoured(
-        graph, tools, graph_server, ask, served):
+        graph, tools, tmp_path, recorder, graph_server, ask, served):
     from omni_ros.openpi.connection import LinkError
 
     chunks = graph.record(ActionChunk, "action_chunk", CHUNK_QOS)
+    for topic in ("policy_record", "front/image_raw", "wrist/image_raw", "joint_states"):
+        ears = 2 if topic != "policy_record" else 1  # the stages', and the recorder's
+        tools.eventually(lambda t=topic, n=ears: graph.node.count_subscribers(t) >= n, f"ears of {topic}")
 
     def rows(url: str, **extra):
         return ask(url, **extra).actions.values
@@ -176,6 +189,14 @@ def test_a_client_drives_the_policy_of_the_graph_and_what_it_draws_with_is_honou
             return False
 
     tools.eventually(alone, "served again, and by the client's sentence")
+    # And what clients drew is done again from a recording, bit for bit.
+    assert recorder.end() == 0, recorder.output
+    replay = subprocess.run(
+        [sys.executable, "-P", "-m", "omni_ros.cli.main", "replay", str(tmp_path / "bag"), "--bundle",
+         "tabletop", "--json", str(tmp_path / "replay.json")], capture_output=True, text=True, timeout=120)
+    assert replay.returncode == 0, replay.stdout + replay.stderr
+    found = json.loads((tmp_path / "replay.json").read_text())
+    assert found["verdict"] == "same" and found["counts"]["same"] == len(chunks.messages) >= 10
 
 
 def test_no_client_drives_a_robot_that_is_there(graph):
