@@ -3,8 +3,8 @@
 """The vocoder's convolutions in 8 bits, with ranges of activations that were seen at export.
 
 Convolutions are most of the vocoder's work, and XNNPACK quantises their inputs by fixed ranges
-only. The ranges come from frames that the checkpoint itself says, greedily: what it will be used
-for, and nothing that would have to be fetched. Its transformer stays float32.
+only. The ranges come from a sentence that the checkpoint itself says, drawn as it will be: what it is
+used for, and nothing that would have to be fetched. Its transformer stays float32.
 """
 
 from __future__ import annotations
@@ -12,9 +12,14 @@ from __future__ import annotations
 import copy
 import dataclasses
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
+import numpy as np
 import torch
+
+from omni_ros.speech.qwen3.prompt import AUTO, PromptIds, Prompts
+from omni_ros.speech.qwen3.sampling import Draw, draw, random_source
 
 from ..qwen3_tts.config import VocoderConfig
 from ..qwen3_tts.generate import EagerPredictor, EagerTalker, features, rope, window_mask
@@ -22,10 +27,14 @@ from ..qwen3_tts.load import (
     QwenCheckpoint, build_predictor, build_talker, codebooks, codec_table, predictor_table,
     text_rows,
 )
+from ..qwen3_tts.tokenizer import tokenizer_text
 from .methods import Method
 
-#: Frames that ranges are taken from; about three seconds.
-FRAMES = 36
+#: Frames that ranges are taken from; about four seconds.
+FRAMES = 48
+#: What is said in them, and how its codes are drawn: as released checkpoints draw them.
+SAID = "Yes, I can see the red block on the table! Shall I put it into the box, or do you want it?"
+SEED, HOW = 1, Draw(temperature=0.9, top_k=50)
 
 
 class Quantiser:
@@ -107,36 +116,77 @@ class Converted(torch.nn.Module):
 
 
 def spoken(checkpoint: QwenCheckpoint, frames: int) -> torch.Tensor:
-    """Return codes int64 [groups, frames] that the checkpoint says greedily, from an empty text."""
+    """Return codes int64 [groups, frames] of a sentence, drawn as a voice draws them, by one seed."""
     config = checkpoint.config
-    codec, ids = codec_table(checkpoint).float(), config.codec_ids
-    tables = predictor_table(checkpoint)
-    predictor = EagerPredictor(build_predictor(checkpoint), tables)
-    talker = EagerTalker(build_talker(checkpoint), frames + 8)
-    text = wanted_rows(checkpoint)
-    language = next(iter(config.languages.values()))
-    head = [ids["think"], ids["think_bos"], language, ids["think_eos"], ids["pad"], ids["bos"]]
-    beside = [text["tts_pad"]] * 4 + [text["tts_bos"], text["tts_pad"]]
-    prompt = [row + codec[code] for row, code in zip(beside, head, strict=True)]
-    hidden, logits = talker(torch.stack(prompt))
+    source = random_source(SEED)
+
+    def choose(logits: torch.Tensor) -> int:
+        return draw(logits.reshape(-1).numpy(), HOW, source)
+
+    codec, tables = codec_table(checkpoint).float(), predictor_table(checkpoint)
+    predictor = EagerPredictor(build_predictor(checkpoint), tables, choose)
+    prompt, pad = prompt_rows(checkpoint, codec)
+    talker = EagerTalker(build_talker(checkpoint), len(prompt) + frames)
+    hidden, logits = talker(prompt)
     made = []
     for _ in range(frames):
-        first = int(logits[:config.vocoder.codes].argmax())
+        first = choose(logits[:config.vocoder.codes])
         made.append([first, *predictor(hidden, codec[first])])
-        x = codec[first] + text["tts_pad"]
+        x = codec[first] + pad
         for group, code in enumerate(made[-1][1:]):
             x = x + tables[group, code].float()
         hidden, logits = talker(x[None])
     return torch.tensor(made).T
 
 
-def wanted_rows(checkpoint: QwenCheckpoint) -> dict[str, torch.Tensor]:
-    """Return the text rows of the marks by name."""
-    wanted = {name: checkpoint.config.text_ids[name] for name in ("tts_pad", "tts_bos")}
-    found, start = {}, 0
+def prompt_rows(checkpoint: QwenCheckpoint, codec: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the prompt of the sentence [positions, width], and what goes beside frames, [width].
+
+    In English where the checkpoint has it, by its first speaker if it has any.
+    """
+    from tokenizers import Tokenizer
+
+    config = checkpoint.config
+    tokenizer = Tokenizer.from_str(tokenizer_text(checkpoint.folder))
+    text, marks, ids = encode(tokenizer, SAID), config.text_ids, config.codec_ids
+    languages = {name.lower(): id_ for name, id_ in config.languages.items()}
+    speakers = {name.lower(): id_ for name, id_ in config.speakers.items()}
+    named = PromptIds(
+        role=(marks["im_start"], marks["assistant"], *encode(tokenizer, "\n")),
+        tts_pad=marks["tts_pad"], tts_bos=marks["tts_bos"], tts_eos=marks["tts_eos"],
+        think=ids["think"], nothink=ids["nothink"], think_bos=ids["think_bos"],
+        think_eos=ids["think_eos"], codec_pad=ids["pad"], codec_bos=ids["bos"],
+        languages=languages, speakers=speakers,
+        dialects={name.lower(): dialect for name, dialect in config.dialects.items()})
+    wanted = {*text, *named.role, named.tts_pad, named.tts_bos, named.tts_eos}
+    prompts = Prompts(named, Rows(wanted_rows(checkpoint, wanted)), Rows(codec))
+    prompt = prompts.whole(text, "english" if "english" in languages else AUTO,
+                           next(iter(speakers), "") if config.kind == "custom_voice" else "")
+    return torch.from_numpy(prompt), torch.from_numpy(prompts.pad)
+
+
+def encode(tokenizer: Any, text: str) -> list[int]:
+    """Return the ids of a text."""
+    return list(tokenizer.encode(text, add_special_tokens=False).ids)
+
+
+class Rows:
+    """Embedding rows by id."""
+
+    def __init__(self, rows: Any) -> None:
+        """:param rows: float32 [width] tensors, by id."""
+        self._rows = rows
+
+    def rows(self, ids: Sequence[int]) -> np.ndarray:
+        return np.stack([self._rows[id_].numpy() for id_ in ids])
+
+
+def wanted_rows(checkpoint: QwenCheckpoint, wanted: Iterable[int]) -> dict[int, torch.Tensor]:
+    """Return text rows by id."""
+    left, found, start = sorted(wanted), {}, 0
     for rows in text_rows(checkpoint):
-        for name, id_ in wanted.items():
-            if start <= id_ < start + len(rows):
-                found[name] = rows[id_ - start]
+        while left and left[0] < start + len(rows):
+            found[left[0]] = rows[left[0] - start]
+            left.pop(0)
         start += len(rows)
     return found

@@ -1,8 +1,10 @@
 # Copyright 2026 The omni_ros authors
 # SPDX-License-Identifier: Apache-2.0
-"""The networks at work in PyTorch, greedily: what the programs are measured against."""
+"""The networks at work in PyTorch: what the programs are measured against."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import torch
 
@@ -39,11 +41,18 @@ class EagerTalker:
         return hidden[-1], logits[-1]
 
 
-class EagerPredictor:
-    """Codes 1 to the last of a frame, greedily."""
+def largest(logits: torch.Tensor) -> int:
+    """Return the likeliest code of logits [n]."""
+    return int(logits.argmax())
 
-    def __init__(self, predictor: Predictor, tables: torch.Tensor) -> None:
-        """:param tables: [groups - 1, codes, talker's width]."""
+
+class EagerPredictor:
+    """Codes 1 to the last of a frame."""
+
+    def __init__(self, predictor: Predictor, tables: torch.Tensor,
+                 choose: Callable[[torch.Tensor], int] = largest) -> None:
+        """:param tables: [groups - 1, codes, talker's width]. :param choose: a code of its logits."""
+        self._choose = choose
         self.predictor, self.tables, self.sizes = predictor, tables, predictor.config.stack
         self.first, self.step = PredictorFirst(predictor), PredictorStep(predictor)
         groups = predictor.config.groups
@@ -59,14 +68,14 @@ class EagerPredictor:
         last, keys, values = self.first(torch.stack((hidden, embedded)), cos[:2], sin[:2])
         caches[0::2, :, :2], caches[1::2, :, :2] = keys, values
         mask[0, :2] = 0.0
-        codes = [int(self.predictor.heads[0](last).argmax())]
+        codes = [self._choose(self.predictor.heads[0](last))]
         for position in range(2, groups):
             x = self.tables[position - 2, codes[-1]].float()[None]
             at = slice(position, position + 1)
             last, keys, values = self.step(x, cos[at], sin[at], mask, *caches)
             caches[0::2, :, position], caches[1::2, :, position] = keys, values
             mask[0, position] = 0.0
-            codes.append(int(self.predictor.heads[position - 1](last).argmax()))
+            codes.append(self._choose(self.predictor.heads[position - 1](last)))
         return codes
 
 

@@ -17,7 +17,7 @@ pytest.importorskip("executorch.exir")
 
 from omni_ros.bundles.qwen3_tts_sizes import programs  # noqa: E402
 from omni_ros.cli.main import main  # noqa: E402
-from omni_ros.models.export.conv8 import Quantiser  # noqa: E402
+from omni_ros.models.export.conv8 import Quantiser, prompt_rows, spoken  # noqa: E402
 from omni_ros.models.export.families import QWEN, family_of  # noqa: E402
 from omni_ros.models.export.memory import Peak  # noqa: E402
 from omni_ros.models.export.qwen3_tts import export_part, export_voice  # noqa: E402
@@ -26,7 +26,7 @@ from omni_ros.models.export.qwen3_tts_parts import (  # noqa: E402
 )
 from omni_ros.models.export.qwen3_tts_sections import speech_section  # noqa: E402
 from omni_ros.models.qwen3_tts.generate import EagerVocoder  # noqa: E402
-from omni_ros.models.qwen3_tts.load import codebooks, load_checkpoint  # noqa: E402
+from omni_ros.models.qwen3_tts.load import codebooks, codec_table, load_checkpoint  # noqa: E402
 from omni_ros.models.qwen3_tts.random_checkpoint import write_checkpoint  # noqa: E402
 
 SHAPE = Shape(contexts=(32, 64), prefill=8, chunks=(1, 3))
@@ -98,6 +98,15 @@ def test_a_part_becomes_methods_of_one_file_each_one_delegate_near_the_network(t
         assert entry.delegates == {"XnnpackBackend": 1} and entry.leftover == ()
         assert sum(entry.arenas) == 0 and entry.difference < 1e-5
         assert (tmp_path / "golden" / f"{name}.npz").is_file()
+
+
+def test_ranges_are_taken_from_a_sentence_by_a_speaker_and_drawn_alike_each_time(checkpoint):
+    opened = load_checkpoint(checkpoint)
+    prompt, pad = prompt_rows(opened, codec_table(opened).float())
+    assert len(prompt) > 90 and pad.shape == prompt.shape[1:]  # its tokenizer is one of bytes
+    codes = spoken(opened, 6)
+    assert codes.shape == (opened.config.predictor.groups, 6) and len(codes.unique()) > 6
+    assert bool((codes == spoken(opened, 6)).all())
 
 
 @pytest.mark.slow
