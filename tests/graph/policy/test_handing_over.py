@@ -158,6 +158,8 @@ def test_a_slot_that_is_overwritten_at_any_moment_is_noticed(backbone, reference
             array.fill(np.nan)
         for array in encoder.writer.begin().values():
             array.fill(np.nan)
+        if seed % 16 == 4:
+            time.sleep(0.25)  # a busy backbone takes the newest only: let that be one of these
     last = passed(backbone, encoder.message(seed=5))
     assert last.observation_seq > max(sent)
     for answer in backbone.prefixes.messages:

@@ -135,10 +135,11 @@ class Speech:
         return self.until(lambda status: status.state == SpeechStatus.STATE_IDLE, "an idle node")
 
     def pieces(self, utterance: str) -> list:
-        """Wait for the last chunk of an utterance and return them all."""
+        """Wait for the last chunk of an utterance and return them all; of several of that name, the last's."""
         def whole():
             found = [m for m in self.chunks.messages if m.utterance_id == utterance]
-            return found and found[-1].last and found
+            firsts = [index for index, m in enumerate(found) if m.sequence == 0]
+            return found and found[-1].last and found[firsts[-1] if firsts else 0:]
         return self._tools.eventually(whole, f"the last chunk of {utterance}")
 
 
