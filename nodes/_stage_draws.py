@@ -12,6 +12,7 @@ from rclpy.qos import DurabilityPolicy, HistoryPolicy, QoSProfile, ReliabilityPo
 
 from omni_ros.msg import ActionDraw
 from omni_ros.nodes._support import to_ns
+from omni_ros.policy.steps import MOST_STEPS
 
 ASKED, USED = "action_draw", "action_drawn"
 #: Draws that are kept for observations that have not come yet.
@@ -19,8 +20,6 @@ KEPT = 8
 DRAWS_QOS = QoSProfile(
     depth=KEPT, history=HistoryPolicy.KEEP_LAST, reliability=ReliabilityPolicy.RELIABLE,
     durability=DurabilityPolicy.VOLATILE)
-#: More steps than this are asked for by mistake; each is a run of the program.
-MOST_STEPS = 1000
 
 
 class Draws:

@@ -11,6 +11,10 @@ import numpy as np
 from .flow import FlowSampler, Guide, time_embedding
 
 
+#: More steps than this are asked for by mistake; each is a run of the program.
+MOST_STEPS = 1000
+
+
 class HeadWithSteps:
     """An action head that takes another number of Euler steps.
 

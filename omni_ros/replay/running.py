@@ -19,7 +19,7 @@ from omni_ros.policy.noise import fill_noise
 from omni_ros.policy.observation import check_leftover, check_state
 from omni_ros.policy.rtc import RtcConfig
 from omni_ros.policy.smolvla import SmolVLAPolicy
-from omni_ros.policy.steps import HeadWithSteps
+from omni_ros.policy.steps import MOST_STEPS, HeadWithSteps
 from omni_ros.replay.fingerprints import (
     IMAGE_TOKENS, PICTURE, PIXELS, PREFIX, STATE, STEP, VALID, Fingerprint, fingerprint)
 from omni_ros.replay.plans import Plan
@@ -119,7 +119,8 @@ class Runner:
         tokens = policy.backbone.set_prompt(plan.instruction)
         policy.backbone.set_cameras(len(present))
         policy.head.set_valid(policy.backbone.valid)
-        head_state = check_state(self.state_for(plan), self.manifest.dimensions.state)
+        head_state = given if plan.fresh_state is None else check_state(
+            plan.fresh_state, self.manifest.dimensions.state)
         policy.head.set_state(head_state)
         for slot, name in enumerate(present):
             policy.encoder.prepare(images[name], camera=name)
@@ -146,12 +147,14 @@ class Runner:
     def _draw(self, plan: Plan) -> Any:
         """Fill in the noise of a plan, and return the head with as many steps as it was drawn with.
 
-        :raises ValueError: noise of another size than the bundle's.
+        :raises ValueError: noise of another size than the bundle's, or a number of steps that is none.
         """
         head, noise = self.policy.head, plan.drawn_noise
         if noise is None:
             fill_noise(self._noise, seed=plan.chunk.noise_seed, stamp_ns=plan.chunk.stamp_ns)
             return head
+        if not 1 <= plan.steps <= MOST_STEPS:
+            raise ValueError(f"it was drawn in {plan.steps} steps; expected 1 to {MOST_STEPS}")
         if noise.size != self._noise.size:
             raise ValueError(f"it was drawn with noise of {noise.size} values; the bundle takes "
                              f"{self._noise.size}, {list(self._noise.shape)}")

@@ -120,6 +120,18 @@ def test_a_chunk_whose_drawing_was_not_recorded_is_incomplete(session, write_bag
     assert "the action_head's record of chunk 1" in result.missing[0]
 
 
+@pytest.mark.parametrize("steps, why", [
+    (10, "drawn with noise of 3 values"), (0, "drawn in 0 steps"), (4_000_000_000, "in 4000000000 steps")])
+def test_a_draw_that_no_policy_can_have_made_is_said_and_not_computed(
+        session, write_bag, bundle, steps, why):
+    messages = session(1)
+    head = next(one for one in messages if one.topic == "/policy_record"
+                and one.value.stage == "action_head")
+    head.value.steps, head.value.drawn_noise = steps, np.zeros(3, np.float32)
+    result = replay(write_bag(messages), bundle)
+    assert kinds(result) == [Kind.DIFFERENT] and why in result.tally.verdicts[0].text
+
+
 def test_a_chunk_that_was_dropped_is_listed(session, write_bag, bundle):
     messages = session(3)
     gone = [one for one in messages if one.topic == "/action_chunk"][1]
